@@ -1,0 +1,57 @@
+import { type Address, formatAddress } from "@pure-link/wire"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/**
+ * Where datagrams go and come from. Opening and closing are Effects; sending and receiving are plain calls, because they
+ * are the packet path. One open socket serves all links of a node, in both roles.
+ */
+
+/** What happened on a socket since it was opened; counts of datagrams unless named otherwise. */
+export interface SocketCounters {
+  sent: number
+  received: number
+  /** Sends that the system refused; each counts as lost on the way. */
+  sendErrors: number
+  /** Datagrams that came while the receive queue was full, where known. */
+  receiveDrops: number
+}
+
+export interface OpenSocket {
+  /** The bound address; its port is the one chosen when 0 was asked for. */
+  readonly local: Address
+  readonly counters: Readonly<SocketCounters>
+  /**
+   * Sends `count` datagrams to one destination: datagram `i` is `slab[i * stride, i * stride + lengths[i])`. The bytes are taken
+   * before it returns. It never throws: what the system refuses counts in `sendErrors` and is lost, for this destination only.
+   */
+  send(slab: Uint8Array, stride: number, lengths: Uint32Array, count: number, to: Address): void
+  /**
+   * Hands over at most `most` waiting datagrams and returns how many. `bytes` belongs to the visitor only during the call, and
+   * may be changed by it (packets are opened in place).
+   */
+  receive(most: number, visit: (bytes: Uint8Array, from: Address) => void): number
+  /** Called when datagrams wait; set by the one driver of the socket. */
+  onReadable: (() => void) | undefined
+}
+
+/** A socket could not be opened, or died for good. */
+export class SocketError extends Data.TaggedError("SocketError")<{
+  readonly operation: "bind" | "receive"
+  readonly address: Address
+  /** The system's error code, such as `EADDRINUSE`. */
+  readonly code: string
+  /** What to do about it, for a person. */
+  readonly remedy: string
+}> {
+  override get message(): string {
+    return `cannot ${this.operation} ${formatAddress(this.address)}: ${this.code}; ${this.remedy}`
+  }
+}
+
+export class DatagramSocket extends Context.Service<DatagramSocket, {
+  /** Binds a socket; it closes with the scope. Port 0 takes a free one; host `::` is dual stack, `0.0.0.0` IPv4 only. */
+  readonly open: (at: Address) => Effect.Effect<OpenSocket, SocketError, Scope.Scope>
+}>()("@pure-link/ports/DatagramSocket") {}

@@ -1,0 +1,45 @@
+import type { Id64, Life, RecordBatch, RecordNumber, StreamName } from "@pure-link/wire"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { OutboxFull, RecordTooLong, StoreError } from "./StoreError.ts"
+
+/**
+ * A sender's durable, ordered queue of records for one destination input (spec §1, §2.1). One outbox has one owner process.
+ */
+
+/** What an outbox holds. A snapshot: ask again after an append or a removal. */
+export interface OutboxState {
+  readonly generation: Id64
+  /** The life of this opening: it is listed in `lives` from its first append on. */
+  readonly life: Id64
+  /** The lowest number still held; last + 1 when empty (spec §4.3). */
+  readonly lowestHeld: RecordNumber
+  /** The last number appended; 0 before the first. */
+  readonly last: RecordNumber
+  /** Every life that holds a number ≥ lowestHeld − 1, in order (spec §8.5). */
+  readonly lives: ReadonlyArray<Life>
+  readonly heldBytes: number
+}
+
+export class Outbox extends Context.Service<Outbox, {
+  /** The stream this outbox was made for: source, input and shape. */
+  readonly stream: StreamName & { readonly shape: Id64 }
+  /** The present state, from memory. */
+  readonly state: () => OutboxState
+  /**
+   * Appends records in order and succeeds with their first number once they are on disk. Waits while the outbox is at its byte
+   * limit; concurrent appends share one fsync. Interrupting while it waits for room appends nothing; once the append has begun
+   * it completes. `sizes` must add up to `bytes.length`.
+   */
+  readonly append: (records: {
+    readonly bytes: Uint8Array
+    readonly sizes: Uint32Array
+  }) => Effect.Effect<RecordNumber, RecordTooLong | OutboxFull | StoreError>
+  /** Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the last. */
+  readonly read: (
+    from: RecordNumber,
+    most: { readonly records: number; readonly bytes: number }
+  ) => Effect.Effect<RecordBatch, StoreError>
+  /** Removes the records up to `n`: they are STORED. Idempotent. Wakes appends that wait for room. */
+  readonly removeThrough: (n: RecordNumber) => Effect.Effect<void, StoreError>
+}>()("@pure-link/ports/Outbox") {}

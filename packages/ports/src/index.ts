@@ -1,0 +1,6 @@
+export * from "./Cryptography.ts"
+export * from "./DatagramSocket.ts"
+export * from "./Entropy.ts"
+export * from "./Inbox.ts"
+export * from "./Outbox.ts"
+export * from "./StoreError.ts"

@@ -1,0 +1,14 @@
+/** Where datagrams come from and go to. */
+
+/** A numeric IPv4 or IPv6 address and a UDP port. Compared by value with `sameAddress`. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** Whether two addresses are the same one. */
+export const sameAddress = (a: Address, b: Address): boolean => a.port === b.port && a.host === b.host
+
+/** `host:port`, with IPv6 in brackets. */
+export const formatAddress = (address: Address): string =>
+  address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`

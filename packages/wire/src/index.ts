@@ -1,0 +1,5 @@
+export * from "./address.ts"
+export * from "./limits.ts"
+export * from "./records.ts"
+export * from "./storing.ts"
+export * from "./units.ts"
