@@ -21,6 +21,17 @@ export interface OutboxState {
   readonly heldBytes: number
 }
 
+/**
+ * How far a producer had read its own source when these records were appended; stored in the same transaction as they are, so
+ * that a producer killed at any moment goes on exactly where the outbox stands (docs/decisions/0007).
+ */
+export interface ProducerPosition {
+  /** What the records come from, such as a file's path: 1 to 4,096 characters. */
+  readonly producer: string
+  /** Where in it the last of these records ends: an integer below 2^53 whose meaning is the producer's. */
+  readonly position: number
+}
+
 export class Outbox extends Context.Service<Outbox, {
   /** The stream this outbox was made for: source, input and shape. */
   readonly stream: StreamName & { readonly shape: Id64 }
@@ -34,7 +45,10 @@ export class Outbox extends Context.Service<Outbox, {
   readonly append: (records: {
     readonly bytes: Uint8Array
     readonly sizes: Uint32Array
+    readonly from?: ProducerPosition
   }) => Effect.Effect<RecordNumber, RecordTooLong | OutboxFull | StoreError>
+  /** The position of a producer's last append on disk; `undefined` before its first. */
+  readonly producerPosition: (producer: string) => number | undefined
   /** Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the last. */
   readonly read: (
     from: RecordNumber,

@@ -1,4 +1,7 @@
 export * from "./address.ts"
+export * from "./frames/index.ts"
+export * from "./header.ts"
+export * from "./integer.ts"
 export * from "./limits.ts"
 export * from "./records.ts"
 export * from "./storing.ts"

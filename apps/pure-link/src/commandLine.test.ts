@@ -1,0 +1,176 @@
+/**
+ * What the command line reads: keys, key files, peers, and records out of sources.
+ */
+import { keyPair, systemEntropy } from "@pure-link/keys"
+import { longestRecord } from "@pure-link/wire"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Failure } from "./failure.ts"
+import { formatKey, parsePublicKey, readKeyFile, writeKeyFile } from "./keyFile.ts"
+import { suite } from "./options.ts"
+import { parseAllow, readPeersFile } from "./peers.ts"
+import { openSource } from "./recordFile.ts"
+import { type Format, readRecords, type RecordChunk } from "./recordSource.ts"
+import { describeRecord } from "./recordText.ts"
+
+const inFolder = async (body: (at: (name: string) => string) => Promise<void>) => {
+  const folder = mkdtempSync(join(tmpdir(), "pure-link-cli-"))
+  try {
+    await body((name) => join(folder, name))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const failureOf = <A>(effect: Effect.Effect<A, Failure>): Failure => Effect.runSync(Effect.flip(effect))
+
+async function* pieces(...texts: ReadonlyArray<string>) {
+  for (const text of texts) yield Buffer.from(text)
+}
+
+const collect = async (source: AsyncIterable<Uint8Array>, format: Format = "lines", offset = 0) => {
+  const records: Array<string> = []
+  let last: RecordChunk | undefined
+  for await (const chunk of readRecords(source, { format, name: "test", offset })) {
+    let at = 0
+    for (const size of chunk.sizes) records.push(Buffer.from(chunk.bytes.subarray(at, at += size)).toString())
+    assert.strictEqual(at, chunk.bytes.length)
+    last = chunk
+  }
+  return { records, end: last?.end }
+}
+
+const rejection = async (body: Promise<unknown>): Promise<string> => {
+  try {
+    await body
+  } catch (error) {
+    assert.instanceOf(error, Failure)
+    return error.text
+  }
+  throw new Error("nothing was refused")
+}
+
+describe("keys", () => {
+  it("a key file is private, keeps its key, and is never overwritten", () =>
+    inFolder(async (at) => {
+      const keys = keyPair(suite, systemEntropy)
+      Effect.runSync(writeKeyFile(at("k"), keys))
+      assert.strictEqual(statSync(at("k")).mode & 0o777, 0o600)
+      assert.deepStrictEqual(Effect.runSync(readKeyFile(suite, at("k"))).publicKey, keys.publicKey)
+      const before = readFileSync(at("k"), "utf8")
+      assert.match(failureOf(writeKeyFile(at("k"), keyPair(suite, systemEntropy))).text, /exists and is kept/)
+      assert.strictEqual(readFileSync(at("k"), "utf8"), before)
+    }))
+
+  it("a public key reads back as it is printed; anything else names the remedy", () => {
+    const { publicKey } = keyPair(suite, systemEntropy)
+    assert.deepStrictEqual(Effect.runSync(parsePublicKey(formatKey(publicKey))), publicKey)
+    for (const wrong of ["", "abc", "A".repeat(43), "_".repeat(42) + "8", formatKey(publicKey) + "A"]) {
+      assert.match(failureOf(parsePublicKey(wrong)).text, /keygen/, wrong)
+    }
+  })
+
+  it("a missing or foreign key file names the remedy", () =>
+    inFolder(async (at) => {
+      assert.match(failureOf(readKeyFile(suite, at("none"))).text, /keygen/)
+      writeFileSync(at("foreign"), "hello\nworld\n")
+      assert.match(failureOf(readKeyFile(suite, at("foreign"))).text, /not a key file/)
+    }))
+})
+
+describe("peers", () => {
+  const key = formatKey(keyPair(suite, systemEntropy).publicKey)
+
+  it("an --allow flag names a key and its sources", () => {
+    assert.strictEqual(Effect.runSync(parseAllow(key)).sources, "any")
+    assert.deepStrictEqual(Effect.runSync(parseAllow(`${key}=a,b`)).sources, ["a", "b"])
+  })
+
+  it("a peers file is read line by line, and an error names its line", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("peers"), `# tills\n${key} till-1,till-2 # front\n\n${key} *\n`)
+      assert.deepStrictEqual(Effect.runSync(readPeersFile(at("peers"))).map(({ sources }) => sources), [["till-1", "till-2"], "any"])
+      writeFileSync(at("peers"), `${key} *\n${key}\n`)
+      assert.match(failureOf(readPeersFile(at("peers"))).text, /line 2/)
+    }))
+})
+
+describe("records of a source", () => {
+  it("lines lose their newline and nothing else, wherever the pieces are cut", async () => {
+    const text = "one\n\ntwo\r\n  three\nlast"
+    for (let cut = 0; cut <= text.length; cut++) {
+      const { end, records } = await collect(pieces(text.slice(0, cut), text.slice(cut)))
+      assert.deepStrictEqual(records, ["one", "", "two\r", "  three", "last"])
+      assert.strictEqual(end, text.length)
+    }
+  })
+
+  it("every chunk ends where its last record ends, so that reading from there gives the rest", async () => {
+    const text = Array.from({ length: 9_000 }, (_, i) => `line ${i}\n`).join("")
+    const ends: Array<number> = []
+    for await (const chunk of readRecords(pieces(text), { format: "lines", name: "t", offset: 0 })) ends.push(chunk.end)
+    assert.isAbove(ends.length, 1)
+    const { records } = await collect(pieces(text.slice(ends[0])), "lines", ends[0])
+    assert.strictEqual(records.length, 9_000 - text.slice(0, ends[0]).split("\n").length + 1)
+  })
+
+  it("ndjson leaves blank lines out and names the line that is not JSON", async () => {
+    assert.deepStrictEqual((await collect(pieces("{\"a\":1}\n\n[2]\n"), "ndjson")).records, ["{\"a\":1}", "[2]"])
+    assert.match(await rejection(collect(pieces("1\n{oops\n"), "ndjson")), /line 2 .*not JSON/)
+  })
+
+  it("a file is one record, also an empty one", async () => {
+    assert.deepStrictEqual((await collect(pieces("a\nb", "\n"), "file")).records, ["a\nb\n"])
+    assert.deepStrictEqual((await collect(pieces(), "file")).records, [""])
+  })
+
+  it("a record of 16 MiB passes, one byte more is refused with its line", async () => {
+    const longest = "x".repeat(longestRecord)
+    assert.strictEqual((await collect(pieces("a\n", longest, "\nb"))).records[1]!.length, longestRecord)
+    assert.match(await rejection(collect(pieces("a\n", longest, "y\nb"))), /line 2 .*limit/)
+    assert.match(await rejection(collect(pieces(longest, "y"), "file")), /limit/)
+  })
+
+  it("an empty source has no records", async () => {
+    assert.deepStrictEqual((await collect(pieces())).records, [])
+  })
+})
+
+describe("a source file", () => {
+  const open = (path: string, position: number | undefined, format: Format = "lines") =>
+    openSource(path, { format, appendedThrough: () => position })
+
+  it("is read on from where the outbox stands", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("f"), "one\ntwo\nthree\n")
+      const source = Effect.runSync(open(at("f"), 4))
+      assert.deepStrictEqual((await collect(source.bytes, "lines", source.offset)).records, ["two", "three"])
+    }))
+
+  it("read to its end gives nothing more", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("f"), "one\n")
+      const source = Effect.runSync(open(at("f"), 4))
+      assert.deepStrictEqual((await collect(source.bytes)).records, [])
+      assert.match(source.note ?? "", /appended before/)
+    }))
+
+  it("that became shorter, a folder, and a missing file are refused with a remedy", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("f"), "one\n")
+      assert.match(failureOf(open(at("f"), 100)).text, /--again/)
+      assert.match(failureOf(open(at("."), undefined)).text, /folder/)
+      assert.match(failureOf(open(at("none"), undefined)).text, /ENOENT/)
+    }))
+})
+
+describe("records shown", () => {
+  it("control characters never reach a terminal", () => {
+    assert.strictEqual(describeRecord(Buffer.from("plain ü")), "plain ü")
+    assert.match(describeRecord(Buffer.from("\u001b[31mred")), /^8 B: 1b5b/)
+    assert.match(describeRecord(Buffer.of(0xff, 0xfe)), /^2 B: fffe/)
+  })
+})

@@ -1,0 +1,148 @@
+/**
+ * `pure-link send`: puts the records of a source into an outbox file and moves them to a peer, until everything is stored there.
+ */
+import * as NodeDns from "@effect/platform-node/NodeDns"
+import { LinkNode, Output, type OutputState } from "@pure-link/link"
+import { Outbox } from "@pure-link/ports"
+import { OutboxSqlite } from "@pure-link/store"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { hostname } from "node:os"
+import { ExitCode, Failure, toFailure } from "../failure.ts"
+import { parsePublicKey, readKeyFile } from "../keyFile.ts"
+import { endpoint, format, json, keyFile, localAddress, platform, rawStream, suite } from "../options.ts"
+import { grouped, printJson, say } from "../output.ts"
+import { openSource } from "../recordFile.ts"
+import { readRecords, type RecordChunk } from "../recordSource.ts"
+import { Shutdown } from "../shutdown.ts"
+
+const flags = {
+  file: Argument.String("file").pipe(
+    Argument.withDescription("Where records come from; - or nothing for standard input"),
+    Argument.withDefault("-")
+  ),
+  key: keyFile,
+  to: Flag.String("to").pipe(Flag.withDescription("HOST:PORT of the receiving node")),
+  peer: Flag.String("peer").pipe(Flag.withDescription("The receiving node's public key")),
+  input: Flag.String("input").pipe(Flag.withDescription("The input to send into")),
+  source: Flag.String("source").pipe(
+    Flag.withDescription("The name of this stream's source (default: this host's name)"),
+    Flag.optional
+  ),
+  outbox: Flag.String("outbox").pipe(Flag.withDescription("The outbox file; made when it does not exist"), Flag.withDefault("outbox.db")),
+  format,
+  listen: Flag.String("listen").pipe(Flag.withDescription("Local address to send from"), Flag.withDefault("[::]:0")),
+  again: Flag.Boolean("again").pipe(
+    Flag.withDescription("Send the whole file, also what an earlier call put into the outbox"),
+    Flag.withDefault(false)
+  ),
+  keepTrying: Flag.Boolean("keep-trying").pipe(
+    Flag.withDescription("When the receiver refuses, wait until it accepts instead of ending"),
+    Flag.withDefault(false)
+  ),
+  json
+}
+
+/** How long a process that was asked to end waits for what is under way. */
+const drainTime = "2 seconds"
+
+const refusal = (state: OutputState): Failure | undefined => {
+  switch (state._tag) {
+    case "Refused":
+      return new Failure({ exit: ExitCode.refused, text: `refused (reason ${state.reason}): ${state.remedy}; everything is kept in the outbox` })
+    case "InboxBehind":
+      return new Failure({ exit: ExitCode.forked, text: `the inbox is behind at ${state.n}: ${state.remedy}; everything is kept in the outbox` })
+    case "Forked":
+      return new Failure({ exit: ExitCode.forked, text: state.error.message })
+    default:
+      return undefined
+  }
+}
+
+/** Fails when the output meets what does not end by waiting. */
+const untilRefused = (output: Output<Uint8Array>, keepTrying: boolean): Effect.Effect<never, Failure> =>
+  Stream.runForEach(output.changes, (state) => {
+    const failure = refusal(state)
+    return failure === undefined || (keepTrying && state._tag === "Refused") ? Effect.void : Effect.fail(failure)
+  }).pipe(Effect.andThen(Effect.never))
+
+/** A line a second for a person, while there is something to tell. */
+const tellProgress = (output: Output<Uint8Array>, last: () => number): Effect.Effect<never> =>
+  Effect.gen(function*() {
+    let told = 0
+    for (;;) {
+      yield* Effect.sleep("1 second")
+      const through = yield* output.storedThrough
+      if (through !== told) yield* say(`${grouped(through)} of ${grouped(last())} records stored`)
+      told = through
+    }
+  })
+
+export const send = Command.make("send", flags, Effect.fnUntraced(function*(options) {
+  const identity = yield* readKeyFile(suite, options.key)
+  const publicKey = yield* parsePublicKey(options.peer)
+  const address = yield* endpoint(options.to)
+  const listen = yield* localAddress(options.listen)
+  const type = yield* rawStream(options.input, options.format)
+  const source = Option.getOrElse(options.source, hostname)
+  const stream = { source, input: type.input, shape: type.shape }
+  const layers = LinkNode.layer({ identity, listen }).pipe(
+    Layer.provideMerge(OutboxSqlite.layer({ file: options.outbox, stream })),
+    Layer.provide(platform),
+    Layer.provideMerge(NodeDns.layer)
+  )
+
+  yield* Effect.gen(function*() {
+    const outbox = yield* Outbox
+    const shutdown = yield* Shutdown
+    const started = yield* Clock.currentTimeMillis
+    const output = yield* Output.open(type, { source, peer: { publicKey, address } })
+    let appended = 0
+    const append = (chunk: RecordChunk, producer: string | undefined) =>
+      output.appendBatch({
+        bytes: chunk.bytes,
+        sizes: chunk.sizes,
+        ...(producer === undefined ? {} : { from: { producer, position: chunk.end } })
+      }).pipe(Effect.tap(() => Effect.sync(() => {
+        appended += chunk.sizes.length
+      })))
+
+    const appendAll = Effect.gen(function*() {
+      const from = yield* openSource(options.file, {
+        format: options.format,
+        appendedThrough: (producer) => options.again ? undefined : outbox.producerPosition(producer)
+      })
+      if (from.note !== undefined) yield* say(from.note)
+      const chunks = readRecords(from.bytes, { format: options.format, name: from.name, offset: from.offset })
+      yield* Stream.fromAsyncIterable(chunks, (error) => error instanceof Failure ? error : from.failed(error)).pipe(
+        Stream.interruptWhen(shutdown.requested),
+        Stream.runForEach((chunk) => append(chunk, from.producer))
+      )
+    })
+
+    const drained = output.drained.pipe(Effect.asVoid)
+    const interrupted = new Failure({
+      exit: ExitCode.interrupted,
+      text: "interrupted before everything was stored; the rest waits in the outbox: start the same command again"
+    })
+    const giveUp = shutdown.requested.pipe(Effect.andThen(Effect.sleep(drainTime)), Effect.andThen(Effect.fail(interrupted)))
+    yield* Effect.forkScoped(tellProgress(output, () => outbox.state().last))
+    yield* appendAll.pipe(
+      Effect.andThen(drained),
+      Effect.raceFirst(untilRefused(output, options.keepTrying)),
+      Effect.raceFirst(giveUp)
+    )
+    const stored = yield* output.storedThrough
+    const seconds = ((yield* Clock.currentTimeMillis) - started) / 1_000
+    if (options.json) yield* printJson({ event: "done", appended, stored, seconds })
+    else yield* say(`${grouped(appended)} records appended, ${grouped(stored)} stored at ${options.to} in all, ${seconds.toFixed(2)} s`)
+  }).pipe(Effect.scoped, Effect.provide(layers))
+}, Effect.mapError(toFailure))).pipe(
+  Command.withDescription("Put records into an outbox file and move them to a peer, until everything is stored there")
+)

@@ -1,0 +1,106 @@
+/**
+ * `pure-link serve`: receives the streams of allowed peers into an inbox file until it is asked to end.
+ */
+import { Input, Inputs, LinkNode } from "@pure-link/link"
+import { Inbox } from "@pure-link/ports"
+import { InboxSqlite } from "@pure-link/store"
+import type { Trace } from "@pure-link/trace"
+import { formatAddress } from "@pure-link/wire"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { badInput, type Failure, toFailure } from "../failure.ts"
+import { formatKey, readKeyFile } from "../keyFile.ts"
+import { json, keyFile, localAddress, platform, rawStream, suite } from "../options.ts"
+import { grouped, print, printJson, say } from "../output.ts"
+import { type AllowedPeer, parseAllow, readPeersFile } from "../peers.ts"
+import { type Format, formats } from "../recordSource.ts"
+import { Shutdown } from "../shutdown.ts"
+
+const flags = {
+  key: keyFile,
+  listen: Flag.String("listen").pipe(
+    Flag.withDescription("Address to listen on; port 0 takes a free one, [::]:PORT serves IPv6 and IPv4"),
+    Flag.withDefault("0.0.0.0:4600")
+  ),
+  store: Flag.String("store").pipe(Flag.withDescription("The inbox file; made when it does not exist"), Flag.withDefault("inbox.db")),
+  input: Flag.String("input").pipe(
+    Flag.withDescription("NAME or NAME:FORMAT of an input; may be repeated"),
+    Flag.atLeast(1)
+  ),
+  allow: Flag.String("allow").pipe(
+    Flag.withDescription("KEY or KEY=SOURCE,SOURCE: a peer who may send; may be repeated"),
+    Flag.atLeast(0)
+  ),
+  peers: Flag.String("peers").pipe(Flag.withDescription("A file of allowed peers, one `KEY SOURCE,SOURCE` a line"), Flag.optional),
+  json
+}
+
+interface NamedInput {
+  readonly name: string
+  readonly format: Format
+}
+
+const parseInput = (text: string): Effect.Effect<NamedInput, Failure> => {
+  const at = text.lastIndexOf(":")
+  const format = at < 0 ? "lines" : text.slice(at + 1)
+  return (formats as ReadonlyArray<string>).includes(format)
+    ? Effect.succeed({ name: at < 0 ? text : text.slice(0, at), format: format as Format })
+    : Effect.fail(badInput(`--input ${text}: "${format}" is no format; write NAME or NAME:${formats.join("|")}`))
+}
+
+const allowedPeers = (allow: ReadonlyArray<string>, file: Option.Option<string>): Effect.Effect<ReadonlyArray<AllowedPeer>, Failure> =>
+  Effect.gen(function*() {
+    const named = yield* Effect.forEach(allow, parseAllow)
+    const listed = Option.isSome(file) ? yield* readPeersFile(file.value) : []
+    const peers = [...named, ...listed]
+    if (peers.length > 0) return peers
+    return yield* Effect.fail(badInput("nobody may send: give --allow KEY or --peers FILE with the public keys of senders"))
+  })
+
+/** Says where it listens, opens the inputs, and tells how they grow until the process is asked to end. */
+const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
+  Effect.gen(function*() {
+    const node = yield* LinkNode
+    const inbox = yield* Inbox
+    const shutdown = yield* Shutdown
+    for (const { format, name } of inputs) yield* Input.open(yield* rawStream(name, format))
+    const address = formatAddress(node.address)
+    const publicKey = formatKey(node.publicKey)
+    if (asJson) yield* printJson({ event: "listening", address, publicKey, inputs: inputs.map(({ name }) => name) })
+    else yield* print(`listening on ${address} as ${publicKey}; inputs: ${inputs.map(({ name }) => name).join(", ")}`)
+    for (const { name } of inputs) {
+      const tell = (lastPosition: number) =>
+        asJson
+          ? printJson({ event: "stored", input: name, lastPosition })
+          : say(`${name}: ${grouped(lastPosition)} records`)
+      const growth = asJson ? inbox.grown(name) : Stream.debounce(inbox.grown(name), "1 second")
+      yield* Stream.runForEach(Stream.filter(growth, (position) => position > 0), tell).pipe(Effect.forkScoped)
+    }
+    yield* shutdown.requested
+    yield* say("closing")
+  }).pipe(Effect.scoped)
+
+/** Where a test build of `serve` looks in: around the inbox, and at the machines' events. */
+export interface ServeSeams {
+  readonly aroundInbox: <E>(inbox: Layer.Layer<Inbox, E>) => Layer.Layer<Inbox, E>
+  readonly trace?: Trace
+}
+
+export const makeServe = (seams: ServeSeams) => Command.make("serve", flags, Effect.fnUntraced(function*(options) {
+  const identity = yield* readKeyFile(suite, options.key)
+  const inputs = yield* Effect.forEach(options.input, parseInput)
+  const peers = yield* allowedPeers(options.allow, options.peers)
+  const listen = yield* localAddress(options.listen)
+  const layers = Inputs.layer({ peers }).pipe(
+    Layer.provideMerge(LinkNode.layer({ identity, listen, ...(seams.trace === undefined ? {} : { trace: seams.trace }) })),
+    Layer.provideMerge(seams.aroundInbox(InboxSqlite.layer({ file: options.store }))),
+    Layer.provide(platform)
+  )
+  yield* run(inputs, options.json).pipe(Effect.provide(layers))
+}, Effect.mapError(toFailure))).pipe(Command.withDescription("Receive the streams of allowed peers into an inbox file"))
+
+export const serve = makeServe({ aroundInbox: (inbox) => inbox })

@@ -1,0 +1,58 @@
+/**
+ * Flags that several commands share, and the layers under every command that opens a node.
+ */
+import { nodeSuite } from "@pure-link/keys"
+import { StreamType } from "@pure-link/link"
+import { Cryptography, Entropy } from "@pure-link/ports"
+import { CongestionControl } from "@pure-link/recovery"
+import { DatagramSocketNode, type Endpoint, type EndpointError, parseEndpoint, resolveHost } from "@pure-link/udp"
+import type { Address } from "@pure-link/wire"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { badInput, type Failure } from "./failure.ts"
+import { type Format, formats } from "./recordSource.ts"
+
+export const json = Flag.Boolean("json").pipe(
+  Flag.withDescription("Print JSON lines for a script"),
+  Flag.withDefault(false)
+)
+
+export const keyFile = Flag.String("key").pipe(
+  Flag.withDescription("This node's secret key file, made by `pure-link keygen`"),
+  Flag.withDefault("pure-link.key")
+)
+
+export const format = Flag.Literals("format", formats).pipe(
+  Flag.withDescription("lines: a record per line; ndjson: the same, checked to be JSON; file: the whole file is one record"),
+  Flag.withDefault("lines")
+)
+
+export const count = Flag.Int("count").pipe(
+  Flag.withDescription("At most this many records"),
+  Flag.withDefault(20)
+)
+
+export const suite = nodeSuite
+
+/** Sockets, keys, entropy and congestion control of a production node. */
+export const platform = Layer.mergeAll(
+  DatagramSocketNode.layer,
+  Cryptography.layerNode,
+  Entropy.layerSystem,
+  CongestionControl.layerCubic
+)
+
+/** The stream type of raw records: both ends must name the same input and the same format. */
+export const rawStream = (input: string, format: Format): Effect.Effect<StreamType<Uint8Array>, Failure> =>
+  Effect.try({
+    try: () => StreamType.bytes(input, format),
+    catch: (error) => badInput((error as Error).message)
+  })
+
+/** `HOST:PORT` as a flag says it. */
+export const endpoint = (text: string): Effect.Effect<Endpoint, EndpointError> => Effect.fromResult(parseEndpoint(text))
+
+/** A local address to bind, its name resolved. */
+export const localAddress = (text: string): Effect.Effect<Address, EndpointError> =>
+  Effect.flatMap(endpoint(text), ({ host, port }) => resolveHost(host, port))

@@ -1,0 +1,219 @@
+import { type Epoch, epochBitsOf, type Id64, type Micros, never, type PacketNumber } from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
+import type { PacketKey } from "./cryptoSuite.ts"
+import { keyPair } from "./entropy.ts"
+import { echoOf, EpochKeys, formerEpochLife } from "./epochKeys.ts"
+import { epochSecret } from "./schedule.ts"
+import type { EpochsOptions } from "./senderEpochs.ts"
+
+/**
+ * The epochs of a run at its receiver (spec §7): answers an OFFER that counts with an ACCEPT, which makes a candidate;
+ * the first packet that opens under the candidate makes it current; the former epoch then opens late packets, at most
+ * 10 s. Epoch 0 always opens, because silent recovery speaks in it (spec §9.8).
+ *
+ * For each packet that opened, call `handleOpened` before `handleOffer`.
+ */
+
+/** What an ACCEPT frame says. */
+export interface Accept {
+  readonly epoch: Epoch
+  /** The first 4 B of the OFFER's key. */
+  readonly echo: number
+  readonly publicKey: Uint8Array
+}
+
+/** A candidate: an epoch that was accepted and under which no packet has opened yet. */
+interface Candidate {
+  readonly keys: EpochKeys
+  readonly offerKey: Uint8Array
+  readonly accept: Accept
+}
+
+/**
+ * What became of an OFFER. `accepted`: a new candidate. `same`: the candidate's own OFFER again. `ignored`: it does not
+ * count (spec §7.2). `refused`: its key is one that spec §6.1 refuses, a violation.
+ */
+export type OfferVerdict = "accepted" | "same" | "ignored" | "refused"
+
+export class ReceiverEpochs {
+  private readonly options: EpochsOptions
+  private readonly zero: EpochKeys
+  private current: EpochKeys
+  private candidate: Candidate | undefined
+  private former: EpochKeys | undefined
+  private formerUntil: Micros = never
+  private largestOpened: PacketNumber = -1
+  private lastOfferNumber: PacketNumber = -1
+  /** The epoch of the packet with the largest number opened: answers go under it. */
+  private answering: EpochKeys
+  private answerReplyRun: Id64 | undefined
+  private cachedAnswerKey: PacketKey | undefined
+  private readonly lists: Array<ReadonlyArray<PacketKey> | undefined> = []
+
+  constructor(options: EpochsOptions) {
+    const { suite, pair, run, staticSecret } = options
+    this.options = options
+    this.zero = new EpochKeys(suite, pair, run, 0, staticSecret)
+    this.current = this.zero
+    this.answering = this.zero
+  }
+
+  /** Whether a packet opened in epoch ≥ 1 (spec §7.5). */
+  get live(): boolean {
+    return this.current.epoch !== 0
+  }
+
+  /** The ACCEPT that goes into every answer while it is defined. */
+  get accept(): Accept | undefined {
+    return this.candidate?.accept
+  }
+
+  /** The epoch that answers go under: that of the packet with the largest number opened (spec §7.3). */
+  get answerEpoch(): Epoch {
+    return this.answering.epoch
+  }
+
+  /** The key of answers in `answerEpoch` and a reply run; the last one asked for is cached. */
+  answerKey(replyRun: Id64): PacketKey {
+    if (this.cachedAnswerKey !== undefined && this.answerReplyRun === replyRun) return this.cachedAnswerKey
+    this.answerReplyRun = replyRun
+    return this.cachedAnswerKey = this.answering.answerKey(replyRun)
+  }
+
+  /**
+   * The keys that may open a data packet with these epoch bits, most likely first; empty when the bits match no secret
+   * (spec §7.9). The array is cached: it is valid until the next call of any method.
+   */
+  openingKeys(now: Micros, epochBits: number): ReadonlyArray<PacketKey> {
+    this.expire(now)
+    return this.lists[epochBits] ??= this.opening()
+      .filter((keys) => epochBitsOf(keys.epoch) === epochBits)
+      .map((keys) => keys.dataKey)
+  }
+
+  /** The epoch of a key that `openingKeys` returned. */
+  epochOf(key: PacketKey): Epoch {
+    if (key === this.current.dataKey) return this.current.epoch
+    const keys = this.opening().find((known) => known.dataKey === key)
+    if (keys === undefined) throw new Error("not a data key of this run")
+    return keys.epoch
+  }
+
+  /** A packet of this number opened under this epoch. `confirmed`: the candidate became current (spec §7.3). */
+  handleOpened(now: Micros, number: PacketNumber, epoch: Epoch): "same" | "confirmed" {
+    const confirmed = this.candidate !== undefined && this.candidate.keys.epoch === epoch
+    if (confirmed) this.confirm(now, this.candidate!)
+    if (number > this.largestOpened) {
+      this.largestOpened = number
+      this.answerUnder(this.keysOf(epoch))
+    }
+    return confirmed ? "confirmed" : "same"
+  }
+
+  /** An OFFER from a packet of this number and epoch (`carrier`) that opened (spec §7.2). */
+  handleOffer(now: Micros, number: PacketNumber, carrier: Epoch, epoch: Epoch, publicKey: Uint8Array): OfferVerdict {
+    this.expire(now)
+    const candidate = this.candidate
+    if (candidate?.keys.epoch === epoch && sameBytes(candidate.offerKey, publicKey)) return "same"
+    const highest = candidate?.keys.epoch ?? this.current.epoch
+    if (number <= this.lastOfferNumber || epoch <= highest) return "ignored"
+    // An honest sender offers under epoch 0 or its newest epoch only; a late OFFER of a former epoch was superseded.
+    if (carrier !== 0 && carrier !== this.current.epoch) return "ignored"
+    const next = this.derive(carrier, epoch, publicKey)
+    if (next === undefined) return "refused"
+    candidate?.keys.erase()
+    this.lastOfferNumber = number
+    this.candidate = next
+    this.lists.length = 0
+    return "accepted"
+  }
+
+  /** When the former epoch's secret is due to be erased; `never` if there is none. */
+  get expiresAt(): Micros {
+    return this.formerUntil
+  }
+
+  /** Erases what can open nothing any more (spec §7.7). Also done by every call that opens or offers. */
+  expire(now: Micros): void {
+    if (now >= this.formerUntil) this.dropFormer()
+  }
+
+  /** Erases everything: the run is over. */
+  close(): void {
+    this.dropFormer()
+    this.candidate?.keys.erase()
+    this.candidate = undefined
+    this.current.erase()
+    this.lists.length = 0
+  }
+
+  private derive(carrier: Epoch, epoch: Epoch, offerKey: Uint8Array): Candidate | undefined {
+    const { suite, entropy, pair, run } = this.options
+    const own = keyPair(suite, entropy)
+    const secret = epochSecret(suite, {
+      ownPrivate: own.privateKey,
+      peerPublic: offerKey,
+      carrierSecret: (carrier === 0 ? this.zero : this.current).secret,
+      pair,
+      run,
+      epoch,
+      offerKey,
+      acceptKey: own.publicKey
+    })
+    own.privateKey.fill(0)
+    if (secret === undefined) return undefined
+    return {
+      keys: new EpochKeys(suite, pair, run, epoch, secret),
+      offerKey: offerKey.slice(),
+      accept: { epoch, echo: echoOf(offerKey), publicKey: own.publicKey }
+    }
+  }
+
+  private confirm(now: Micros, candidate: Candidate): void {
+    const former = this.current
+    this.current = candidate.keys
+    this.candidate = undefined
+    this.dropFormer()
+    if (former.epoch !== 0) {
+      this.former = former
+      this.formerUntil = now + formerEpochLife
+    }
+    this.lists.length = 0
+  }
+
+  private dropFormer(): void {
+    if (this.former === undefined) return
+    if (this.answering === this.former) this.answerUnder(this.current)
+    this.former.erase()
+    this.former = undefined
+    this.formerUntil = never
+    this.lists.length = 0
+  }
+
+  private answerUnder(keys: EpochKeys): void {
+    if (this.answering === keys) return
+    this.answering = keys
+    this.cachedAnswerKey = undefined
+  }
+
+  private opening(): ReadonlyArray<EpochKeys> {
+    const opening = [this.current]
+    if (this.candidate !== undefined) opening.push(this.candidate.keys)
+    if (this.former !== undefined) opening.push(this.former)
+    if (this.current !== this.zero) opening.push(this.zero)
+    return opening
+  }
+
+  private keysOf(epoch: Epoch): EpochKeys {
+    if (epoch === this.current.epoch) return this.current
+    if (epoch === 0) return this.zero
+    assert(this.former !== undefined && epoch === this.former.epoch)
+    return this.former
+  }
+}
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
+  return true
+}

@@ -1,0 +1,224 @@
+import { type Epoch, epochBitsOf, type Id64, type Micros, never } from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
+import type { CryptoSuite, KeyPair, PacketKey } from "./cryptoSuite.ts"
+import { type Entropy, keyPair } from "./entropy.ts"
+import { echoOf, EpochKeys, formerEpochLife } from "./epochKeys.ts"
+import { epochSecret, type Pair } from "./schedule.ts"
+
+/**
+ * The epochs of a run at its sender (spec §7): makes OFFERs, turns an ACCEPT into the next epoch, seals under it from
+ * then on, and finds the keys that may open an answer. The former epoch stays for late answers, at most 10 s (spec
+ * §7.4).
+ */
+
+export interface EpochsOptions {
+  readonly suite: CryptoSuite
+  readonly entropy: Entropy
+  readonly pair: Pair
+  readonly run: Id64
+  /** E0 of the pair (spec §6.3). It stays the caller's and is never erased here. */
+  readonly staticSecret: Uint8Array
+}
+
+/** What an OFFER frame says. */
+export interface Offer {
+  readonly epoch: Epoch
+  readonly publicKey: Uint8Array
+}
+
+/** The OFFER that waits for its ACCEPT, with what only the sender knows of it. */
+interface OutstandingOffer extends Offer {
+  readonly carrier: Epoch
+  readonly keys: KeyPair
+}
+
+/** The answer keys of one reply run: by epoch, and as lists by epoch bits. */
+interface ReplyRunKeys {
+  readonly replyRun: Id64
+  readonly keys: Map<Epoch, PacketKey>
+  readonly lists: Array<ReadonlyArray<PacketKey> | undefined>
+}
+
+/** Reply runs whose keys are kept; a forged reply run costs one derivation and can at worst push out another. */
+const replyRunsKept = 4
+
+export class SenderEpochs {
+  private readonly options: EpochsOptions
+  private readonly zero: EpochKeys
+  private current: EpochKeys
+  private former: EpochKeys | undefined
+  private formerUntil: Micros = never
+  /** Until when epoch 0 opens answers although no packet goes under it any more. */
+  private zeroUntil: Micros = never
+  private outstanding: OutstandingOffer | undefined
+  private lastOffered: Epoch = 0
+  /** Most recently used first. */
+  private readonly replyRuns: Array<ReplyRunKeys> = []
+
+  constructor(options: EpochsOptions) {
+    const { suite, pair, run, staticSecret } = options
+    this.options = options
+    this.zero = new EpochKeys(suite, pair, run, 0, staticSecret)
+    this.current = this.zero
+  }
+
+  /** The epoch that data packets are sealed under now. */
+  get epoch(): Epoch {
+    return this.current.epoch
+  }
+
+  /** Whether an OFFER waits for its ACCEPT. */
+  get hasOffer(): boolean {
+    return this.outstanding !== undefined
+  }
+
+  /** The key of data packets in epoch 0 or the current one. */
+  sealingKey(epoch: Epoch): PacketKey {
+    return this.keysOf(epoch).dataKey
+  }
+
+  /**
+   * The OFFER for packets of `carrier`, which is 0 or the current epoch: the outstanding one if it belongs to that
+   * carrier, else a new one with a higher epoch and a new key, because no OFFER is ever carried by two epochs (spec
+   * §6.3).
+   */
+  offer(carrier: Epoch): Offer {
+    assert(carrier === 0 || carrier === this.current.epoch)
+    if (this.outstanding?.carrier === carrier) return this.outstanding
+    this.outstanding?.keys.privateKey.fill(0)
+    this.lastOffered += 1
+    assert(this.lastOffered < 2 ** 32)
+    const keys = keyPair(this.options.suite, this.options.entropy)
+    this.outstanding = { epoch: this.lastOffered, publicKey: keys.publicKey, carrier, keys }
+    this.forgetLists()
+    return this.outstanding
+  }
+
+  /** An ACCEPT from an authenticated answer. True: `epoch` advanced, and a packet should go under it (spec §7.4). */
+  handleAccept(now: Micros, epoch: Epoch, echo: number, publicKey: Uint8Array): boolean {
+    const offer = this.outstanding
+    if (offer === undefined || epoch !== offer.epoch || echo !== echoOf(offer.publicKey)) return false
+    const { suite, pair, run } = this.options
+    const secret = epochSecret(suite, {
+      ownPrivate: offer.keys.privateKey,
+      peerPublic: publicKey,
+      carrierSecret: this.keysOf(offer.carrier).secret,
+      pair,
+      run,
+      epoch,
+      offerKey: offer.publicKey,
+      acceptKey: publicKey
+    })
+    if (secret === undefined) return false
+    offer.keys.privateKey.fill(0)
+    this.outstanding = undefined
+    this.advance(now, new EpochKeys(suite, pair, run, epoch, secret), offer.carrier)
+    return true
+  }
+
+  /**
+   * The keys that may open an answer with these epoch bits in this reply run, most likely first. The array is cached:
+   * it is valid until the next call of any method.
+   */
+  answerKeys(now: Micros, epochBits: number, replyRun: Id64): ReadonlyArray<PacketKey> {
+    this.expire(now)
+    const known = this.replyRuns[0]
+    const entry = known !== undefined && known.replyRun === replyRun ? known : this.use(replyRun)
+    return entry.lists[epochBits] ??= this.list(entry, epochBits)
+  }
+
+  /** The epoch of a key that `answerKeys` returned. */
+  epochOfAnswerKey(key: PacketKey): Epoch {
+    for (const entry of this.replyRuns) {
+      for (const [epoch, known] of entry.keys) if (known === key) return epoch
+    }
+    throw new Error("not an answer key of this run")
+  }
+
+  /** Drops the keys of a reply run that is over. */
+  forgetReplyRun(replyRun: Id64): void {
+    const index = this.replyRuns.findIndex((entry) => entry.replyRun === replyRun)
+    if (index >= 0) this.replyRuns.splice(index, 1)
+  }
+
+  /** When the next secret is due to be erased; `never` if none is. */
+  get expiresAt(): Micros {
+    return Math.min(this.formerUntil, this.zeroUntil)
+  }
+
+  /** Erases what can open nothing any more (spec §7.7). Also done by every call that is given `now`. */
+  expire(now: Micros): void {
+    if (now >= this.formerUntil) this.dropFormer()
+    if (now >= this.zeroUntil) {
+      this.zeroUntil = never
+      this.forgetLists()
+    }
+  }
+
+  /** Erases everything: the run is over. */
+  close(): void {
+    this.outstanding?.keys.privateKey.fill(0)
+    this.outstanding = undefined
+    this.dropFormer()
+    this.current.erase()
+    this.replyRuns.length = 0
+  }
+
+  private keysOf(epoch: Epoch): EpochKeys {
+    if (epoch === this.current.epoch) return this.current
+    assert(epoch === 0)
+    return this.zero
+  }
+
+  private advance(now: Micros, next: EpochKeys, carrier: Epoch): void {
+    this.dropFormer()
+    if (this.current.epoch !== 0) {
+      this.former = this.current
+      this.formerUntil = now + formerEpochLife
+    }
+    if (carrier === 0) this.zeroUntil = now + formerEpochLife
+    this.current = next
+    this.forgetLists()
+  }
+
+  private dropFormer(): void {
+    const former = this.former
+    if (former === undefined) return
+    former.erase()
+    this.former = undefined
+    this.formerUntil = never
+    for (const entry of this.replyRuns) entry.keys.delete(former.epoch)
+    this.forgetLists()
+  }
+
+  /** Whether answers in epoch 0 may be genuine: packets go under it, or did less than 10 s ago. */
+  private get zeroOpens(): boolean {
+    return this.current.epoch === 0 || this.outstanding?.carrier === 0 || this.zeroUntil !== never
+  }
+
+  /** Moves a reply run's keys to the front, making room for those of a new one. */
+  private use(replyRun: Id64): ReplyRunKeys {
+    const index = this.replyRuns.findIndex((entry) => entry.replyRun === replyRun)
+    const entry = index >= 0
+      ? this.replyRuns.splice(index, 1)[0]!
+      : { replyRun, keys: new Map<Epoch, PacketKey>(), lists: [] }
+    this.replyRuns.unshift(entry)
+    if (this.replyRuns.length > replyRunsKept) this.replyRuns.length = replyRunsKept
+    return entry
+  }
+
+  private list(entry: ReplyRunKeys, epochBits: number): ReadonlyArray<PacketKey> {
+    const opening: Array<EpochKeys> = [this.current]
+    if (this.former !== undefined) opening.push(this.former)
+    if (this.current !== this.zero && this.zeroOpens) opening.push(this.zero)
+    return opening.filter((epoch) => epochBitsOf(epoch.epoch) === epochBits).map((epoch) => {
+      const key = entry.keys.get(epoch.epoch) ?? epoch.answerKey(entry.replyRun)
+      entry.keys.set(epoch.epoch, key)
+      return key
+    })
+  }
+
+  private forgetLists(): void {
+    for (const entry of this.replyRuns) entry.lists.length = 0
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * The receiving half without its types: joins the receiver machine and the inbox. The driver's turn notes what is to be stored; one
+ * fiber commits all that waits in one transaction while the driver goes on answering (spec §10.5).
+ */
+import type { Inbox } from "@pure-link/ports"
+import type { Receiver, ReceiverEvent } from "@pure-link/receiver"
+import type { Id64, Micros, StoreIntent } from "@pure-link/wire"
+import * as Effect from "effect/Effect"
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
+import type { DrivenReceiver } from "./Driver.ts"
+import type { NodeSeam } from "./LinkNode.ts"
+import { refusalRemedy } from "./OutputState.ts"
+
+export class Intake implements DrivenReceiver {
+  readonly machine: Receiver
+  readonly inbox: Inbox["Service"]
+  readonly #seam: NodeSeam
+  /** Handed out by the machine and not taken by the committing fiber yet. */
+  #waiting: Array<StoreIntent> = []
+  readonly #latch = Latch.makeUnsafe(false)
+  #storeFails = false
+  /** The open inputs, and how many hold each open. */
+  readonly #open = new Map<string, { readonly shape: Id64; readonly holders: number }>()
+  /** Consumers that read just now, as `input\0consumer`. */
+  readonly #consumers = new Set<string>()
+
+  constructor(seam: NodeSeam, machine: Receiver, inbox: Inbox["Service"]) {
+    this.#seam = seam
+    this.machine = machine
+    this.inbox = inbox
+  }
+
+  get counters(): Readonly<Record<string, number>> {
+    const { dropped, ...counters } = this.machine.counters
+    const drops = Object.entries(dropped).map(([reason, count]) => [`dropped: ${reason}`, count] as const)
+    return { ...counters, ...Object.fromEntries(drops) }
+  }
+
+  /** Attaches the machine to the node and starts committing; both end with the scope. */
+  readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function*() {
+    const { driver, wake } = this.#seam
+    yield* Effect.forkScoped(this.#committing)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        driver.receiver = this
+        wake()
+      }),
+      () => Effect.sync(() => {
+        if (driver.receiver === this) driver.receiver = undefined
+      })
+    )
+  })
+
+  /** Changes the machine from outside a turn, and lets it act. */
+  change<A>(change: (machine: Receiver, now: Micros) => A): A {
+    const result = change(this.machine, this.#seam.now())
+    this.#seam.wake()
+    return result
+  }
+
+  /** Declares an input once more; the machine hears of the first. False: it is open under another shape. */
+  openInput(input: string, shape: Id64): boolean {
+    const open = this.#open.get(input)
+    if (open !== undefined && open.shape !== shape) return false
+    this.#open.set(input, { shape, holders: (open?.holders ?? 0) + 1 })
+    if (open === undefined) this.change((machine) => machine.addInput(input, shape))
+    return true
+  }
+
+  closeInput(input: string): void {
+    const { holders, shape } = this.#open.get(input)!
+    if (holders > 1) return void this.#open.set(input, { shape, holders: holders - 1 })
+    this.#open.delete(input)
+    this.change((machine) => machine.removeInput(input))
+  }
+
+  /** Takes a consumer's name; false when somebody reads under it already. */
+  takeConsumer(input: string, consumer: string): boolean {
+    const key = `${input}\0${consumer}`
+    if (this.#consumers.has(key)) return false
+    this.#consumers.add(key)
+    return true
+  }
+
+  releaseConsumer(input: string, consumer: string): void {
+    this.#consumers.delete(`${input}\0${consumer}`)
+  }
+
+  collect(now: Micros): void {
+    for (let intent = this.machine.pollStore(); intent; intent = this.machine.pollStore()) this.#waiting.push(intent)
+    this.#collectEvents(now)
+  }
+
+  settle(now: Micros): void {
+    this.#collectEvents(now)
+    if (this.#waiting.length > 0) this.#latch.openUnsafe()
+  }
+
+  close(): void {
+    this.#waiting = []
+  }
+
+  #collectEvents(now: Micros): void {
+    for (let event = this.machine.pollEvent(); event; event = this.machine.pollEvent()) this.#note(event, now)
+  }
+
+  /** Commits whatever waits, again and again; the machine keeps what failed and hands it out again. */
+  readonly #committing: Effect.Effect<never> = Effect.gen({ self: this }, function*() {
+    for (;;) {
+      yield* this.#latch.await
+      this.#latch.closeUnsafe()
+      const intents = this.#waiting
+      if (intents.length === 0) continue
+      this.#waiting = []
+      const outcome = yield* Effect.result(this.inbox.commit(intents))
+      const now = this.#seam.now()
+      if (outcome._tag === "Success") {
+        for (const [index, intent] of intents.entries()) this.machine.handleStored(now, intent, outcome.success[index]!)
+      } else {
+        for (const intent of intents) this.machine.handleStoreFailed(now, intent)
+      }
+      this.#reportStore(outcome._tag === "Success" ? undefined : outcome.failure.message, now)
+      this.#seam.wake()
+    }
+  })
+
+  /** One line when the inbox begins to fail and one when it works again, however often it is tried. */
+  #reportStore(failure: string | undefined, at: Micros): void {
+    if ((failure !== undefined) === this.#storeFails) return
+    this.#storeFails = failure !== undefined
+    this.#seam.journal.report(
+      failure === undefined
+        ? { _tag: "StoreWorks", store: "inbox", at, level: "info", message: "the inbox stores again" }
+        : { _tag: "StoreTrouble", store: "inbox", at, level: "error", message: `nothing is stored and senders wait: ${failure}` }
+    )
+  }
+
+  #note(event: ReceiverEvent, at: Micros): void {
+    const { journal } = this.#seam
+    switch (event._tag) {
+      case "RefusalBegan": {
+        const { input, reason, source } = event
+        const message = `"${source}" → "${input}" from ${Base64Url.encode(event.peer)} is refused (reason ${reason}): ` +
+          refusalRemedy(reason)
+        return journal.report({ _tag: "InputRefused", source, input, reason, at, level: "warning", message })
+      }
+      case "RefusalEnded": {
+        const { input, source } = event
+        const message = `"${source}" → "${input}" is accepted again`
+        return journal.report({ _tag: "InputAccepted", source, input, at, level: "info", message })
+      }
+      case "RunLive":
+        return this.#notice(event, "debug", `"${event.source}" → "${event.input}" is live in a new run`)
+      case "RunEnded":
+        return this.#notice(event, "debug", `a run of "${event.source}" → "${event.input}" ended: ${event.cause}`)
+      case "GenerationReplaced":
+        return this.#notice(event, "info", `"${event.source}" → "${event.input}" goes on from a new outbox; the former is refused`)
+      case "CursorChanged":
+        return this.#notice(event, "warning", `"${event.source}" → "${event.input}" stands elsewhere in the inbox than was known`)
+      case "Violation":
+        return this.#notice(event, "warning", `${Base64Url.encode(event.peer)} broke the protocol, without effect: ${event.detail}`)
+      case "StoreFailed":
+      case "StoreRecovered":
+        return // told once for all streams by #reportStore
+    }
+  }
+
+  #notice({ _tag: notice, at, input, source }: ReceiverEvent, level: "debug" | "info" | "warning", message: string): void {
+    this.#seam.journal.report({ _tag: "ReceiverNotice", notice, source, input, at, level, message })
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * A node: one key pair, one socket, one driver fiber. Outputs and an input host attach their machines to it; both roles share the
+ * socket. The driver fiber sleeps until a datagram comes, a deadline passes or somebody calls `wake`, and then takes one turn.
+ */
+import type { KeyPair } from "@pure-link/keys"
+import { Cryptography, DatagramSocket, Entropy, type SocketCounters, type SocketError } from "@pure-link/ports"
+import { CongestionControl } from "@pure-link/recovery"
+import { silentTrace, type Trace } from "@pure-link/trace"
+import { type Address, type Micros, never } from "@pure-link/wire"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import { Driver, type DriverCounters } from "./Driver.ts"
+import type { DeliberateFaults } from "./Faults.ts"
+import { Journal } from "./Journal.ts"
+import type { LinkEvent } from "./LinkEvent.ts"
+import { keepSocket } from "./SocketKeeper.ts"
+
+export interface NodeOptions {
+  /** The node's static X25519 key pair. Peers know the public half. */
+  readonly identity: KeyPair
+  /** Where to listen. Port 0 takes a free one; host `::` serves IPv6 and IPv4, `0.0.0.0` IPv4 only. */
+  readonly listen: Address
+  /** Receives every protocol event; silent by default. */
+  readonly trace?: Trace
+  /** For tests of the tests only. */
+  readonly faults?: DeliberateFaults
+}
+
+/** Counters of a node by part; all are counts since it opened, for metrics and tests. */
+export interface NodeCounters {
+  readonly driver: Readonly<DriverCounters>
+  readonly socket: Readonly<SocketCounters>
+  /** One entry per open output: its names and the counters of its sender machine. */
+  readonly outputs: ReadonlyArray<{ readonly source: string; readonly input: string; readonly counters: Readonly<Record<string, number>> }>
+  /** The counters of the receiver machine, if there is one. */
+  readonly receiver: Readonly<Record<string, number>> | undefined
+  /** Events reported, by name; `OutputRefused` is spec §11.3's link_refused, `InputRefused` its listener_refused. */
+  readonly events: Readonly<Record<string, number>>
+}
+
+/** What rooms around the node attach with; applications have no use for it. */
+export interface NodeSeam {
+  readonly options: NodeOptions
+  readonly suite: Cryptography["Service"]
+  readonly entropy: Entropy["Service"]
+  readonly makeController: CongestionControl["Service"]["make"]
+  readonly trace: Trace
+  readonly driver: Driver
+  readonly journal: Journal
+  /** Protocol time: whole microseconds of the monotonic clock. */
+  readonly now: () => Micros
+  /** Asks for a turn soon, after everyone who is ready now has been heard: many appends, one packet. */
+  readonly wake: () => void
+}
+
+/** An open node. Use `LinkNode.layer` to make one, `Output.open` and `Inputs.layer` to use it. */
+export class LinkNode extends Context.Service<LinkNode, {
+  /** The bound address, with the port that was taken. */
+  readonly address: Address
+  /** The public half of the node's identity. */
+  readonly publicKey: Uint8Array
+  /** A snapshot of all counters. */
+  readonly counters: Effect.Effect<NodeCounters>
+  /** What happens from now on; a slow reader loses the oldest events, which the log still has. */
+  readonly events: Stream.Stream<LinkEvent>
+  readonly seam: NodeSeam
+}>()("@pure-link/link/LinkNode") {
+  /**
+   * Opens the socket and starts the driver. Fails with `SocketError` when the socket cannot be bound at first; one that dies
+   * later is opened again, with `SocketFailed` and `SocketReopened` events. Closing the scope ends the driver and the socket.
+   */
+  static readonly layer = (
+    options: NodeOptions
+  ): Layer.Layer<LinkNode, SocketError, DatagramSocket | Cryptography | Entropy | CongestionControl> =>
+    Layer.effect(LinkNode, openNode(options))
+}
+
+/** A timer is never set for longer, whatever a machine asks for. */
+const longestSleep: Micros = 3_600_000_000
+
+const openNode = Effect.fnUntraced(function*(options: NodeOptions) {
+  const sockets = yield* DatagramSocket
+  const suite = yield* Cryptography
+  const entropy = yield* Entropy
+  const congestion = yield* CongestionControl
+  const clock = yield* Clock.Clock
+  const scope = yield* Effect.scope
+  const now = (): Micros => Math.floor(Number(clock.monotonicTimeNanosUnsafe()) / 1_000)
+  const journal = yield* Journal.start
+  const driver = new Driver()
+  const loop = new Loop(driver, now)
+  const address = yield* keepSocket({ open: sockets.open, driver, journal, now, wake: loop.wakeNow }, options.listen)
+  yield* Effect.addFinalizer(() => Effect.sync(() => driver.close()))
+  yield* Effect.forkScoped(Effect.onError(loop.run(scope), () => Effect.sync(() => driver.close())))
+  return LinkNode.of({
+    address,
+    publicKey: options.identity.publicKey,
+    counters: Effect.sync(() => snapshot(driver, journal)),
+    events: journal.events,
+    seam: {
+      options, suite, entropy, driver, journal, now,
+      makeController: congestion.make,
+      trace: options.trace ?? silentTrace,
+      wake: loop.wake
+    }
+  })
+})
+
+/** The waiting of the driver fiber: a latch that anyone opens, and one timer that is only ever moved to earlier. */
+class Loop {
+  readonly #driver: Driver
+  readonly #now: () => Micros
+  readonly #latch = Latch.makeUnsafe(true)
+  #gather = false
+  #timer: Fiber.Fiber<void> | undefined
+  #armed: Micros = never
+
+  constructor(driver: Driver, now: () => Micros) {
+    this.#driver = driver
+    this.#now = now
+  }
+
+  /** From machines' surroundings: the turn comes after all who are ready now, so that they share packets. */
+  readonly wake = (): void => {
+    this.#gather = true
+    this.#latch.openUnsafe()
+  }
+
+  /** From the socket: datagrams wait. */
+  readonly wakeNow = (): void => {
+    this.#latch.openUnsafe()
+  }
+
+  /** Turns for ever. The latch is closed before state is read, so that nothing that happens later is missed. */
+  run(scope: Scope.Scope): Effect.Effect<never> {
+    return Effect.gen({ self: this }, function*() {
+      for (;;) {
+        yield* this.#latch.await
+        if (this.#gather) yield* Effect.yieldNow
+        this.#gather = false
+        this.#latch.closeUnsafe()
+        const now = this.#now()
+        const more = this.#driver.turn(now)
+        this.#driver.settle(now)
+        if (more) {
+          this.#latch.openUnsafe()
+          yield* Effect.yieldNow
+        } else yield* this.#arm(scope, this.#driver.deadline(now), now)
+      }
+    })
+  }
+
+  /** Arms the timer for a deadline earlier than the armed one; a later one is looked at again when the timer fires. */
+  #arm(scope: Scope.Scope, deadline: Micros, now: Micros): Effect.Effect<void> {
+    const at = Math.min(deadline, now + longestSleep)
+    if (at >= this.#armed || deadline === never) return Effect.void
+    return Effect.suspend(() => {
+      this.#timer?.interruptUnsafe()
+      this.#armed = at
+      const fire = Effect.sync(() => {
+        this.#armed = never
+        this.#timer = undefined
+        this.#latch.openUnsafe()
+      })
+      const wait = Effect.andThen(Effect.sleep(Math.max(1, at - now) / 1_000), fire)
+      return Effect.map(Effect.forkIn(wait, scope, { startImmediately: true }), (timer) => {
+        if (this.#armed === at) this.#timer = timer
+      })
+    })
+  }
+}
+
+const noSocket: SocketCounters = { sent: 0, received: 0, sendErrors: 0, receiveErrors: 0, receiveDrops: 0, rebinds: 0 }
+
+const snapshot = (driver: Driver, journal: Journal): NodeCounters => ({
+  driver: { ...driver.counters },
+  socket: { ...(driver.socket?.counters ?? noSocket) },
+  outputs: driver.senders.map(({ counters, name }) => ({ source: name.source, input: name.input, counters: { ...counters } })),
+  receiver: driver.receiver && { ...driver.receiver.counters },
+  events: { ...journal.counts }
+})

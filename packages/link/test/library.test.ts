@@ -1,0 +1,134 @@
+/**
+ * The examples of docs/library.md are the files in `examples/`: this test holds both equal and runs every one of them.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
+import { Input, Inputs, LinkNode, Output } from "@pure-link/link"
+import { Cryptography, Entropy } from "@pure-link/ports"
+import { CongestionControl } from "@pure-link/recovery"
+import { InboxMemory, OutboxMemory } from "@pure-link/store"
+import { DatagramSocketNode } from "@pure-link/udp"
+import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { report } from "../examples/append.ts"
+import { consume } from "../examples/atLeastOnce.ts"
+import { summarize } from "../examples/exactlyOnce.ts"
+import { type Reading, readings } from "../examples/readings.ts"
+import { alarms, relay } from "../examples/relay.ts"
+import { untilDrained } from "../examples/watch.ts"
+
+const examples = join(import.meta.dirname, "../examples")
+const document = readFileSync(join(import.meta.dirname, "../../../docs/library.md"), "utf8")
+
+/** Code blocks that say which file they are: a comment line `<!-- packages/link/examples/x.ts -->` before them. */
+const blocks = new Map(
+  [...document.matchAll(/<!-- packages\/link\/examples\/(\S+) -->\n```ts\n([\s\S]*?)```/g)].map(([, file, code]) => [file!, code!])
+)
+
+const [greenhouse, hub, station] = [1, 2, 3].map((seed) => keyPair(nodeSuite, seededEntropy(seed))) as [Keys, Keys, Keys]
+type Keys = ReturnType<typeof keyPair>
+
+const system = Layer.mergeAll(Cryptography.layerNode, Entropy.layerSystem, DatagramSocketNode.layer, CongestionControl.layerCubic)
+const nodeOf = (identity: Keys) => LinkNode.layer({ identity, listen: { host: "127.0.0.1", port: 0 } })
+const inputsFor = (sender: Keys) =>
+  Inputs.layer({ peers: [{ publicKey: sender.publicKey, sources: "any" }] }).pipe(Layer.provide(InboxMemory.layer({})))
+const outboxOf = (source: string) =>
+  OutboxMemory.layer({ stream: { source, input: readings.input, shape: readings.shape } }).pipe(Layer.provide(Entropy.layerSystem))
+
+const reading = (index: number): Reading => ({
+  sensor: `sensor-${index % 3}`, celsius: 35 + index % 10, takenAt: DateTime.makeUnsafe(1_000_000 + index)
+})
+const batch = Array.from({ length: 200 }, (_, index) => reading(index))
+
+/** Runs a program on a receiving hub, and beside it the sending example with the hub's address. */
+const withHub = <A, E>(program: (send: Effect.Effect<number, unknown>) => Effect.Effect<A, E, LinkNode | Inputs>) =>
+  Effect.gen(function*() {
+    const node = yield* LinkNode
+    const address = { host: "127.0.0.1", port: node.address.port }
+    return yield* program(report({ publicKey: hub.publicKey, address }, batch).pipe(
+      Effect.provide(Layer.mergeAll(outboxOf("greenhouse-3"), nodeOf(greenhouse).pipe(Layer.provide(system))))
+    ))
+  }).pipe(Effect.provide(inputsFor(greenhouse).pipe(Layer.provideMerge(nodeOf(hub)), Layer.provide(system))))
+
+describe("docs/library.md", () => {
+  it("shows every example as it is", () => {
+    const files = readdirSync(examples)
+    assert.deepStrictEqual([...blocks.keys()].toSorted(), files.toSorted())
+    for (const file of files) assert.strictEqual(blocks.get(file), readFileSync(join(examples, file), "utf8"), file)
+  })
+
+  it.live("appends and consumes at least once, over real UDP", () =>
+    withHub((send) => Effect.gen(function*() {
+      const seen: Array<Reading> = []
+      const all = yield* Deferred.make<void>()
+      const consumer = yield* Effect.forkChild(consume((value) => Effect.suspend(() => {
+        if (seen.push(value) === batch.length) Deferred.doneUnsafe(all, Effect.void)
+        return Effect.void
+      })))
+      assert.strictEqual(yield* send, batch.length)
+      yield* Deferred.await(all)
+      yield* Fiber.interrupt(consumer)
+      assert.deepStrictEqual(seen, batch)
+    })))
+
+  it.live("counts every reading exactly once, killed and started again in between", () =>
+    withHub((send) => Effect.gen(function*() {
+      const database = new DatabaseSync(":memory:")
+      const total = () => (database.prepare("SELECT sum(readings) AS total FROM sums").get() as { total: number | null }).total ?? 0
+      const first = yield* Effect.forkChild(summarize(database))
+      yield* send
+      while (total() < batch.length) yield* Effect.sleep(1)
+      yield* Fiber.interrupt(first)
+      const second = yield* Effect.forkChild(summarize(database))
+      yield* Effect.sleep(20)
+      yield* Fiber.interrupt(second)
+      assert.strictEqual(total(), batch.length)
+    })))
+
+  it.live("relays in both roles on one socket, with stores on disk, and tells when it is drained", () =>
+    Effect.gen(function*() {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "pure-link-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+      )
+      const port = yield* freePort
+      const hot = batch.filter(({ celsius }) => celsius > 40)
+      const arrived = yield* Effect.gen(function*() {
+        const { address } = yield* LinkNode
+        const input = yield* Input.open(alarms)
+        const relaying = yield* Effect.forkChild(relay({
+          identity: hub, folder, port, greenhouse: greenhouse.publicKey,
+          station: { publicKey: station.publicKey, host: "127.0.0.1", port: address.port }
+        }))
+        yield* Effect.gen(function*() {
+          const peer = { publicKey: hub.publicKey, address: { host: "127.0.0.1", port } }
+          const output = yield* Output.open(readings, { source: "greenhouse-3", peer })
+          yield* output.appendAll(batch)
+          yield* untilDrained(output)
+        }).pipe(
+          Effect.scoped,
+          Effect.provide(Layer.mergeAll(outboxOf("greenhouse-3"), nodeOf(greenhouse).pipe(Layer.provide(system))))
+        )
+        const records = yield* input.from(0).pipe(Stream.flatMap((chunk) => Stream.fromIterable(chunk.records)), Stream.take(hot.length), Stream.runCollect)
+        yield* Fiber.interrupt(relaying)
+        return records.map(({ value }) => value)
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(inputsFor(hub).pipe(Layer.provideMerge(nodeOf(station)), Layer.provide(system)))
+      )
+      assert.deepStrictEqual(arrived, hot.map(({ celsius, sensor }) => ({ sensor, celsius })))
+    }))
+})
+
+/** A port that was free a moment ago. */
+const freePort = Effect.map(LinkNode, ({ address }) => address.port).pipe(
+  Effect.provide(nodeOf(hub).pipe(Layer.provide(system)), { local: true })
+)

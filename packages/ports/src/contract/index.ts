@@ -1,0 +1,3 @@
+export * from "./Inbox.ts"
+export * from "./Outbox.ts"
+export * from "./records.ts"

@@ -1,0 +1,158 @@
+import {
+  type Epoch,
+  FrameCursor,
+  FrameType,
+  type Id64,
+  lifeOf,
+  type Micros,
+  type PacketNumber,
+  readOffer,
+  readStream,
+  RecordsReader,
+  RefusalReason
+} from "@pure-link/wire"
+import { Verdict } from "./assembly.ts"
+import type { ReceiverCounters } from "./counters.ts"
+import type { Notices } from "./event.ts"
+import { mayFollow } from "./lives.ts"
+import type { ReceiverRun } from "./run.ts"
+import type { Runs } from "./runs.ts"
+import type { ReceiverStream } from "./stream.ts"
+
+/**
+ * Lets the frames of an opened packet take effect: first what the run says of itself (STREAM, OFFER), then its records. Says
+ * whether the packet is ACKed or SEEN (spec §10.3).
+ */
+export class BodyReader {
+  private readonly runs: Runs
+  private readonly notices: Notices
+  private readonly counters: ReceiverCounters
+  private readonly cursor = new FrameCursor()
+  private readonly reader = new RecordsReader()
+
+  constructor(runs: Runs, notices: Notices, counters: ReceiverCounters) {
+    this.runs = runs
+    this.notices = notices
+    this.counters = counters
+  }
+
+  /** The body is validated. True: every part of it is held or stored. */
+  read(
+    now: Micros,
+    run: ReceiverRun,
+    number: PacketNumber,
+    epoch: Epoch,
+    bytes: Uint8Array,
+    start: number,
+    end: number
+  ): boolean {
+    const { cursor } = this
+    let hasRecords = false
+    cursor.reset(bytes, start, end)
+    while (cursor.next()) {
+      if (cursor.type >= FrameType.partOpen) hasRecords = true
+      else if (cursor.type === FrameType.stream) this.readStream(now, run, bytes)
+      else if (cursor.type === FrameType.offer) this.readOffer(now, run, number, epoch, bytes)
+    }
+    if (run.isGone || run.stream === undefined || run.refusal !== undefined) return false
+    if (!hasRecords) return true
+    return this.keepRecords(now, run, epoch, bytes, start, end)
+  }
+
+  private readStream(now: Micros, run: ReceiverRun, bytes: Uint8Array): void {
+    const frame = readStream(bytes, this.cursor.start, this.cursor.end)
+    const n = run.assembledIn?.storedOf(frame.generation) ?? 0
+    if (!run.handleStream(frame, n)) {
+      this.runs.violate(now, run, "a STREAM of another stream, or of too many lives")
+      return
+    }
+    this.runs.judge(now, run)
+    this.runs.replaceOlder(now, run)
+  }
+
+  private readOffer(now: Micros, run: ReceiverRun, number: PacketNumber, epoch: Epoch, bytes: Uint8Array): void {
+    const offer = readOffer(bytes, this.cursor.start, this.cursor.end)
+    const verdict = run.epochs.handleOffer(now, number, epoch, offer.epoch, offer.publicKey)
+    if (verdict === "refused") this.runs.violate(now, run, "an OFFER with a refused key")
+  }
+
+  /** Keeps what it can of the packet's records; false when that is not everything. */
+  private keepRecords(
+    now: Micros,
+    run: ReceiverRun,
+    epoch: Epoch,
+    bytes: Uint8Array,
+    start: number,
+    end: number
+  ): boolean {
+    const { cursor } = this
+    const stream = run.assembledIn!
+    const { generation } = run.stream!
+    const former = stream.generation
+    const adoption = stream.adopt(generation, epoch >= 1)
+    if (adoption === "waits") return false
+    if (adoption === "replaced") this.handleReplaced(now, stream, former!)
+    stream.updateLimit()
+    let kept = true
+    cursor.reset(bytes, start, end)
+    while (cursor.next()) {
+      if (cursor.type >= FrameType.partOpen && !this.keepFrame(now, run, stream, bytes)) kept = false
+    }
+    if (stream.assembly.droppedHeld) {
+      this.handleDropped(now, stream)
+      kept = false
+    }
+    stream.countHeld()
+    return kept
+  }
+
+  private keepFrame(now: Micros, run: ReceiverRun, stream: ReceiverStream, bytes: Uint8Array): boolean {
+    const { reader, cursor } = this
+    reader.read(bytes, cursor.start)
+    const first = run.stream!.base + reader.firstDelta
+    const last = first + reader.count - 1
+    if (last > Number.MAX_SAFE_INTEGER) {
+      this.runs.violate(now, run, "a record number beyond 2^53")
+      return false
+    }
+    if (this.isOfFork(run, stream, first, last)) {
+      this.runs.judge(now, run)
+      return false
+    }
+    switch (stream.assembly.keep(run.lives, first, reader, bytes)) {
+      case Verdict.kept: return true
+      case Verdict.noRoom: this.counters.framesWithoutRoom += 1; return false
+      case Verdict.otherLife: this.counters.framesOfOtherLife += 1; return false
+      case Verdict.contradiction: this.counters.contradictions += 1; return false
+    }
+  }
+
+  /** The first record past n tells: the lives of later ones begin later (spec §8.4). */
+  private isOfFork(run: ReceiverRun, stream: ReceiverStream, first: number, last: number): boolean {
+    const { n } = stream.assembly
+    const number = Math.max(first, n + 1)
+    if (run.refusal === RefusalReason.forkedOutbox) return true
+    if (number > last) return false
+    const life = lifeOf(run.lives, number)
+    if (life === undefined || mayFollow(n, stream.life, life)) return false
+    run.forkedAt = number
+    return true
+  }
+
+  /** Another generation holds the stream now: runs of the former one are refused, and what they had acknowledged is gone. */
+  private handleReplaced(now: Micros, stream: ReceiverStream, former: Id64): void {
+    const { source, input } = stream
+    const generation = stream.generation!
+    this.notices.tell({ _tag: "GenerationReplaced", at: now, source, input, former, generation })
+    for (const run of stream.runs.slice()) {
+      if (run.stream!.generation !== generation) this.runs.renewReplyRun(now, run)
+      this.runs.judge(now, run)
+    }
+  }
+
+  /** Held parts of a fork became next and were dropped: what was acknowledged is gone (spec §8.6, §10.8). */
+  private handleDropped(now: Micros, stream: ReceiverStream): void {
+    stream.assembly.droppedHeld = false
+    for (const run of stream.runs) this.runs.renewReplyRun(now, run)
+  }
+}

@@ -1,0 +1,62 @@
+/** What a receiver counted since it started. */
+export interface ReceiverCounters {
+  packetsOpened: number
+  /** Of those: all parts kept (ACK), or not (SEEN). */
+  packetsAcknowledged: number
+  packetsSeen: number
+  /** Datagrams without effect, by reason (spec §15.1). `limit`: beyond a bound of this receiver. */
+  readonly dropped: {
+    header: number
+    "unknown key": number
+    "unknown run": number
+    replayed: number
+    "not authentic": number
+    malformed: number
+    limit: number
+  }
+  /** Parts that were not kept, by frame: no room or credit, of another life than what is held, or contradicting it. */
+  framesWithoutRoom: number
+  framesOfOtherLife: number
+  contradictions: number
+  /** Broken rules of authenticated peers (spec §15.3). */
+  violations: number
+  answersSent: number
+  recordsStored: number
+  storeFailures: number
+  /** Conflicts of commits, and cursors that changed outside (spec §8.6). */
+  cursorsChanged: number
+  runsBegun: number
+  runsLive: number
+  runsEvicted: number
+  /** Refusals that began: `listener_refused` (spec §11.3). */
+  refusals: number
+  eventsDropped: number
+}
+
+export const zeroCounters = (): ReceiverCounters => ({
+  packetsOpened: 0,
+  packetsAcknowledged: 0,
+  packetsSeen: 0,
+  dropped: {
+    header: 0,
+    "unknown key": 0,
+    "unknown run": 0,
+    replayed: 0,
+    "not authentic": 0,
+    malformed: 0,
+    limit: 0
+  },
+  framesWithoutRoom: 0,
+  framesOfOtherLife: 0,
+  contradictions: 0,
+  violations: 0,
+  answersSent: 0,
+  recordsStored: 0,
+  storeFailures: 0,
+  cursorsChanged: 0,
+  runsBegun: 0,
+  runsLive: 0,
+  runsEvicted: 0,
+  refusals: 0,
+  eventsDropped: 0
+})

@@ -1,0 +1,6 @@
+export type { ReceiverCounters } from "./counters.ts"
+export type { ReceiverEvent } from "./event.ts"
+export type { ReceiverFaults } from "./faults.ts"
+export { type AllowedPeer, PeerNotAllowable } from "./peers.ts"
+export { Receiver, type ReceiverOptions } from "./receiver.ts"
+export type { InboxCursors } from "./stream.ts"

@@ -1,0 +1,395 @@
+import { type CryptoSuite, type Entropy, type KeyPair, type PacketKey } from "@pure-link/keys"
+import type { Trace } from "@pure-link/trace"
+import {
+  type Address,
+  type Bytes,
+  type CommitOutcome,
+  type Epoch,
+  expandPacketNumber,
+  type Id64,
+  Kind,
+  type Micros,
+  never,
+  PacketHeader,
+  type PacketNumber,
+  receiveRange,
+  type StoreIntent,
+  tagLength,
+  validateBody
+} from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
+import { writeAnswer } from "./answer.ts"
+import { BodyReader } from "./bodyReader.ts"
+import { type ReceiverCounters, zeroCounters } from "./counters.ts"
+import { Notices, type ReceiverEvent } from "./event.ts"
+import type { ReceiverFaults } from "./faults.ts"
+import { type AllowedPeer, type Peer, Peers } from "./peers.ts"
+import type { ReceiverRun } from "./run.ts"
+import { Runs } from "./runs.ts"
+import type { InboxCursors, ReceiverStream } from "./stream.ts"
+import { Streams } from "./streams.ts"
+
+/**
+ * The receiver machine of a node (spec §10): opens data packets of all allowed peers, assembles their records, asks the inbox to
+ * store them, and answers. Time and datagrams go in; datagrams, store intents, events and the next deadline come out.
+ *
+ * Its driver calls `handleDatagram` for each datagram that waits and `endBatch` after the last, then `pollStore` and
+ * `pollTransmit` until they return nothing, and `handleTimeout` when `deadline` has come.
+ */
+
+export interface ReceiverOptions {
+  readonly suite: CryptoSuite
+  readonly entropy: Entropy
+  readonly identity: KeyPair
+  /** The part of the inbox that the machine reads. */
+  readonly cursors: InboxCursors
+  /** What one stream may hold beyond n (spec §10.7); 16 MiB by default. */
+  readonly streamBytes?: Bytes
+  /** What all streams may hold together; 256 MiB by default. */
+  readonly totalBytes?: Bytes
+  readonly trace?: Trace
+  /** Deliberate faults, for tests of the tests. */
+  readonly faults?: ReceiverFaults
+}
+
+const defaultStreamBytes: Bytes = 16 * 1_048_576
+const defaultTotalBytes: Bytes = 256 * 1_048_576
+
+export class Receiver {
+  readonly counters: ReceiverCounters = zeroCounters()
+  /** Where the datagram goes that `pollTransmit` returned last. */
+  target: Address = { host: "", port: 0 }
+  private readonly peers: Peers
+  private readonly streams: Streams
+  private readonly runs: Runs
+  private readonly body: BodyReader
+  private readonly notices: Notices
+  private readonly cursors: InboxCursors
+  private readonly faults: ReceiverFaults
+  private readonly header = new PacketHeader()
+  /** The latest time heard of: events of calls without a time carry it. */
+  private now: Micros = 0
+  /** Runs whose answer is due at the end of the batch, and runs whose answer is due. */
+  private readonly pending: Array<ReceiverRun> = []
+  private due: Array<ReceiverRun> = []
+  private dueNext = 0
+  /** Streams that may have something to store, and those whose failed commit waits. */
+  private readonly toStore: Array<ReceiverStream> = []
+  private readonly retrying = new Set<ReceiverStream>()
+  /** When the next former epoch is to be erased (spec §7.7). */
+  private expiresAt: Micros = never
+
+  constructor(options: ReceiverOptions) {
+    const { suite, entropy, identity, cursors, faults = {} } = options
+    const total = options.totalBytes ?? defaultTotalBytes
+    const perStream = options.streamBytes ?? defaultStreamBytes
+    this.cursors = cursors
+    this.faults = faults
+    this.notices = new Notices(options.trace)
+    this.peers = new Peers(suite, identity)
+    this.streams = new Streams(cursors, { total, perStream, used: 0 }, faults)
+    this.runs = new Runs({ suite, entropy }, this.streams, this.notices, this.counters)
+    this.body = new BodyReader(this.runs, this.notices, this.counters)
+  }
+
+  /** Allows a peer, or changes the sources of an allowed one. Throws `PeerNotAllowable`. */
+  allow(peer: AllowedPeer): void {
+    this.peers.allow(peer)
+    this.judgeAll()
+  }
+
+  /** Ends all runs of a peer: from now on it is met with silence. */
+  revoke(publicKey: Uint8Array): void {
+    const peer = this.peers.revoke(publicKey)
+    for (const run of peer?.runs.slice() ?? []) this.runs.end(this.now, run, "revoked")
+  }
+
+  /** Inputs appear and disappear while the receiver runs (spec §10.10). */
+  addInput(input: string, shape: Id64): void {
+    this.streams.addInput(input, shape)
+    this.judgeAll()
+  }
+
+  removeInput(input: string): void {
+    this.streams.removeInput(input)
+    this.judgeAll()
+  }
+
+  /** Reads one data packet, in place; false when it opened for no run. An answer is due at `endBatch`. */
+  handleDatagram(now: Micros, bytes: Uint8Array, start: number, end: number, from: Address): boolean {
+    this.now = now
+    const { header } = this
+    if (!header.read(bytes, start, end) || header.kind > Kind.longData) return this.drop("header", end - start)
+    const peers = this.peers.of(header.keyId)
+    if (peers.length === 0) return this.drop("unknown key", end - start)
+    let isKnown = false
+    for (const peer of peers) {
+      for (const run of peer.runs) {
+        if (run.prefix !== header.runPrefix || (header.kind === Kind.longData && run.run !== header.run)) continue
+        isKnown = true
+        if (this.openIn(now, run, bytes, start, end, from)) return true
+      }
+    }
+    if (isKnown) return false
+    if (header.kind !== Kind.longData || header.epochBits !== 0) return this.drop("unknown run", end - start)
+    return this.openNew(now, peers, bytes, start, end, from)
+  }
+
+  /** All that waited was read: one answer per run becomes due (spec §10.4). */
+  endBatch(now: Micros): void {
+    this.now = now
+    for (const run of this.pending) {
+      run.isPending = false
+      this.makeDue(run)
+    }
+    this.pending.length = 0
+  }
+
+  /** Writes one answer at `out[offset…]`, of at most 1,200 B, and returns its length; 0 when none is due. */
+  pollTransmit(now: Micros, out: Uint8Array, offset: number): number {
+    this.now = now
+    while (this.dueNext < this.due.length) {
+      const run = this.due[this.dueNext]!
+      const length = run.isGone ? 0 : writeAnswer(run, now, out, offset)
+      // What did not fit goes into the next answer, at once (spec §10.4).
+      if (length === 0 || !run.acknowledgements.hasUnreported) {
+        run.isDue = false
+        this.dueNext += 1
+      }
+      if (length > 0) return this.countAnswer(now, run, length)
+    }
+    this.due = []
+    this.dueNext = 0
+    return 0
+  }
+
+  /** The next batch for the inbox; at most one per stream is under way until its outcome is told. */
+  pollStore(): StoreIntent | undefined {
+    for (let stream = this.toStore.shift(); stream !== undefined; stream = this.toStore.shift()) {
+      stream.isQueued = false
+      const intent = stream.takeIntent()
+      if (intent !== undefined) return intent
+    }
+    return undefined
+  }
+
+  /** The inbox committed the batch, or found that it does not follow. Either way answers are due (spec §10.6). */
+  handleStored(now: Micros, intent: StoreIntent, outcome: CommitOutcome): void {
+    this.now = now
+    const stream = this.streams.find(intent.source, intent.input)
+    assert(stream !== undefined && stream.intent === intent)
+    const wasFailing = stream.isFailing
+    const result = stream.handleStored(intent, outcome)
+    const { source, input } = stream
+    if (wasFailing) this.notices.tell({ _tag: "StoreRecovered", at: now, source, input })
+    if (result === "conflict") this.tellCursorChanged(now, stream)
+    else this.counters.recordsStored += intent.batch.sizes.length
+    this.settle(now, stream)
+    this.streams.dissolve(stream)
+  }
+
+  /** The inbox stored nothing: the batch is kept, credit is 0, and `pollStore` hands it out again after a second. */
+  handleStoreFailed(now: Micros, intent: StoreIntent): void {
+    this.now = now
+    const stream = this.streams.find(intent.source, intent.input)
+    assert(stream !== undefined && stream.intent === intent)
+    const { source, input, isFailing } = stream
+    stream.handleStoreFailed(now, intent)
+    this.counters.storeFailures += 1
+    if (!isFailing) this.notices.tell({ _tag: "StoreFailed", at: now, source, input })
+    this.retrying.add(stream)
+    this.settle(now, stream)
+    this.streams.dissolve(stream)
+  }
+
+  handleTimeout(now: Micros): void {
+    this.now = now
+    for (const stream of this.retrying) {
+      if (stream.retryAt > now) continue
+      stream.retryAt = never
+      this.retrying.delete(stream)
+      this.queueToStore(stream)
+    }
+    if (now >= this.expiresAt) this.expireEpochs(now)
+  }
+
+  /** When `handleTimeout` is due. */
+  deadline(): Micros {
+    let deadline = this.expiresAt
+    for (const stream of this.retrying) deadline = Math.min(deadline, stream.retryAt)
+    return deadline
+  }
+
+  pollEvent(): ReceiverEvent | undefined {
+    this.counters.eventsDropped = this.notices.dropped
+    return this.notices.poll()
+  }
+
+  /** Cursors of the inbox changed outside of commits, or retired generations were forgotten: all streams are judged again. */
+  revise(now: Micros): void {
+    this.now = now
+    for (const stream of this.streams.all()) {
+      if (stream.isCommitting || !stream.hasMoved(this.cursors.cursor(stream))) continue
+      stream.restore(this.cursors.cursor(stream))
+      this.tellCursorChanged(now, stream)
+      stream.countHeld()
+    }
+    this.judgeAll()
+  }
+
+  private openIn(
+    now: Micros,
+    run: ReceiverRun,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    from: Address
+  ): boolean {
+    const { header } = this
+    const { largest } = run.replay
+    const isShort = header.kind === Kind.shortData
+    const number = isShort ? expandPacketNumber(header.number, largest) : header.number
+    if (isShort && number > largest + receiveRange) return this.drop("limit", end - start)
+    if (!run.replay.accepts(number)) return this.drop("replayed", end - start)
+    if (!run.acknowledgements.canRecord(number)) return this.drop("limit", end - start)
+    // The fault `markBeforeVerify`: a forged packet uses up its number (spec §10.1). Tests only.
+    if (this.faults.markBeforeVerify === true) run.replay.mark(number)
+    for (const key of run.epochs.openingKeys(now, header.epochBits)) {
+      if (!key.open(bytes, start, start + header.length, end, number)) continue
+      this.handleOpened(now, run, number, run.epochs.epochOf(key), bytes, start, end, from)
+      return true
+    }
+    return this.drop("not authentic", end - start)
+  }
+
+  /** A long header of an unknown run, in epoch 0: a provisional run if it opens (spec §10.1). */
+  private openNew(
+    now: Micros,
+    peers: ReadonlyArray<Peer>,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    from: Address
+  ): boolean {
+    const { header } = this
+    for (const peer of peers) {
+      const key: PacketKey | undefined = this.runs.firstKey(peer, header.run)
+      if (key === undefined || !key.open(bytes, start, start + header.length, end, header.number)) continue
+      if (!validateBody(bytes, start + header.length, end - tagLength, "data")) return this.drop("malformed", end - start)
+      const run = this.runs.begin(now, peer, header.run, from)
+      if (run === undefined) return this.drop("limit", end - start)
+      this.handleOpened(now, run, header.number, 0, bytes, start, end, from)
+      return true
+    }
+    return this.drop("not authentic", end - start)
+  }
+
+  /** The tag verified: the number is used. The body takes effect as a whole or not at all (spec §4). */
+  private handleOpened(
+    now: Micros,
+    run: ReceiverRun,
+    number: PacketNumber,
+    epoch: Epoch,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    from: Address
+  ): void {
+    if (this.faults.markBeforeVerify !== true) run.replay.mark(number)
+    const bodyStart = start + this.header.length
+    if (!validateBody(bytes, bodyStart, end - tagLength, "data")) {
+      this.runs.violate(now, run, "malformed body")
+      this.drop("malformed", end - start)
+      return
+    }
+    this.counters.packetsOpened += 1
+    const { trace } = this.notices
+    if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: end - start, epoch })
+    run.handleHeard(number, epoch, from, end - start)
+    this.handleEpoch(now, run, number, epoch)
+    const kept = this.body.read(now, run, number, epoch, bytes, bodyStart, end - tagLength)
+    if (run.isGone) return
+    if (kept) this.counters.packetsAcknowledged += 1
+    else this.counters.packetsSeen += 1
+    run.acknowledgements.record(now, number, kept)
+    if (!run.isPending) {
+      run.isPending = true
+      this.pending.push(run)
+    }
+    if (run.assembledIn !== undefined) this.queueToStore(run.assembledIn)
+  }
+
+  private handleEpoch(now: Micros, run: ReceiverRun, number: PacketNumber, epoch: Epoch): void {
+    if (run.epochs.handleOpened(now, number, epoch) === "same") {
+      if (run.isSurplus) this.runs.goLive(now, run)
+      return
+    }
+    this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
+    this.notices.trace.emit({ _tag: "EpochAdvanced", at: now, epoch })
+    this.runs.goLive(now, run)
+  }
+
+  /** After n, the generation or the state of the store changed: refusals are judged and answers are due without a packet. */
+  private settle(now: Micros, stream: ReceiverStream): void {
+    stream.countHeld()
+    for (const run of stream.runs.slice()) {
+      this.runs.judge(now, run)
+      if (!run.isPending) this.makeDue(run)
+    }
+    this.queueToStore(stream)
+  }
+
+  private tellCursorChanged(now: Micros, stream: ReceiverStream): void {
+    const { source, input } = stream
+    this.counters.cursorsChanged += 1
+    for (const run of stream.runs) this.runs.renewReplyRun(now, run)
+    this.notices.tell({ _tag: "CursorChanged", at: now, source, input, cursor: this.cursors.cursor(stream) })
+  }
+
+  private judgeAll(): void {
+    for (const peer of this.peers.all()) {
+      for (const run of peer.runs) if (this.runs.judge(this.now, run)) this.makeDue(run)
+    }
+  }
+
+  private queueToStore(stream: ReceiverStream): void {
+    if (stream.isQueued || !stream.canStore) return
+    stream.isQueued = true
+    this.toStore.push(stream)
+  }
+
+  private makeDue(run: ReceiverRun): void {
+    if (run.isDue || run.isGone) return
+    run.isDue = true
+    this.due.push(run)
+  }
+
+  private countAnswer(now: Micros, run: ReceiverRun, length: number): number {
+    this.target = run.address
+    this.counters.answersSent += 1
+    const { trace } = this.notices
+    if (trace.packets) {
+      const number = run.replyNumber - 1
+      trace.emit({ _tag: "PacketSent", at: now, number, bytes: length, epoch: run.epochs.answerEpoch, probe: false })
+    }
+    return length
+  }
+
+  private expireEpochs(now: Micros): void {
+    this.expiresAt = never
+    for (const peer of this.peers.all()) {
+      for (const run of peer.runs) {
+        run.epochs.expire(now)
+        this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
+      }
+    }
+  }
+
+  /** A datagram without effect: counted, never answered (spec §15.1). */
+  private drop(reason: keyof ReceiverCounters["dropped"], length: Bytes): false {
+    this.counters.dropped[reason] += 1
+    const { trace } = this.notices
+    if (trace.packets) trace.emit({ _tag: "PacketDropped", at: this.now, bytes: length, reason })
+    return false
+  }
+}

@@ -1,0 +1,135 @@
+import { type Entropy, id64, ReceiverEpochs, ReplayWindow } from "@pure-link/keys"
+import {
+  acknowledgementReach,
+  type Address,
+  amplificationLimit,
+  type Bytes,
+  type Epoch,
+  type Id64,
+  type Life,
+  type PacketNumber,
+  type RecordNumber,
+  type RefusalReason,
+  runPrefixOf,
+  sameAddress,
+  type StreamFrame
+} from "@pure-link/wire"
+import type { CryptoSuite } from "@pure-link/keys"
+import { Acknowledgements } from "./acknowledgements.ts"
+import { livesRemembered, mergeLives } from "./lives.ts"
+import type { Peer } from "./peers.ts"
+import type { ReceiverStream } from "./stream.ts"
+
+/**
+ * One life of a sending link as its receiver sees it (spec §7, §10, §12.4): its epochs and replay window, what it said of its
+ * stream, the reply run that answers it, and the address that the answers go to.
+ */
+export class ReceiverRun {
+  readonly peer: Peer
+  readonly run: Id64
+  readonly prefix: number
+  /** Runs that came later have a higher one. */
+  readonly order: number
+  readonly epochs: ReceiverEpochs
+  readonly replay = new ReplayWindow(acknowledgementReach)
+  /** What the present reply run has to report. */
+  acknowledgements = new Acknowledgements()
+  replyRun: Id64
+  replyNumber: PacketNumber = 0
+  /** The latest STREAM; undefined until the run told its stream (spec §8.1). */
+  stream: StreamFrame | undefined
+  lowestHeld: RecordNumber = 1
+  /** The lives of its records, merged from all lists (spec §8.2). */
+  lives: ReadonlyArray<Life> = []
+  /** Its lists contradict one another (spec §8.2, reason 4). */
+  contradicts = false
+  /** A record that was of a fork (spec §8.4, reason 4); 0 when none was. */
+  forkedAt: RecordNumber = 0
+  /** Where its records are assembled; undefined while reasons 1 to 3 keep it out, or before STREAM. */
+  assembledIn: ReceiverStream | undefined
+  refusal: RefusalReason | undefined
+  /** Holds one of the peer's places for live runs (spec §12.4). */
+  isLive = false
+  /** Opened in epoch ≥ 1, but the peer has its 64 live runs (reason 7). */
+  isSurplus = false
+  /** Removed: whoever still holds it lets it go. */
+  isGone = false
+  /** An answer is due at the end of the batch, or now. */
+  isPending = false
+  isDue = false
+  /** A violation was reported; further ones only count. */
+  hasViolated = false
+  /** Where answers go: the source of the opened packet with the largest number (spec §10.9). */
+  address: Address
+  private addressNumber: PacketNumber = -1
+  private isValidated = false
+  private allowance: Bytes = 0
+  private readonly entropy: Entropy
+
+  constructor(
+    options: { readonly suite: CryptoSuite; readonly entropy: Entropy },
+    peer: Peer,
+    staticSecret: Uint8Array,
+    run: Id64,
+    order: number,
+    from: Address
+  ) {
+    const { suite, entropy } = options
+    this.peer = peer
+    this.run = run
+    this.prefix = runPrefixOf(run)
+    this.order = order
+    this.epochs = new ReceiverEpochs({ suite, entropy, pair: peer.pair, run, staticSecret })
+    this.entropy = entropy
+    this.replyRun = id64(entropy)
+    this.address = from
+  }
+
+  /** An authenticated packet came from an address (spec §10.9). */
+  handleHeard(number: PacketNumber, epoch: Epoch, from: Address, length: Bytes): void {
+    const isSame = from === this.address || sameAddress(from, this.address)
+    if (number > this.addressNumber) {
+      this.addressNumber = number
+      if (!isSame) {
+        this.address = from
+        this.isValidated = false
+        this.allowance = 0
+      }
+    } else if (!isSame) return
+    if (epoch >= 1) this.isValidated = true
+    if (!this.isValidated) this.allowance += amplificationLimit * length
+  }
+
+  /** How many bytes may go to the address now. */
+  get sendable(): Bytes {
+    return this.isValidated ? Number.POSITIVE_INFINITY : this.allowance
+  }
+
+  handleSent(length: Bytes): void {
+    if (!this.isValidated) this.allowance -= length
+  }
+
+  /** Takes a STREAM; false when it is of another stream than the run's, which is a violation (spec §4.3, §8.1). */
+  handleStream(frame: StreamFrame, n: RecordNumber): boolean {
+    const known = this.stream
+    if (known !== undefined && !isSameStream(known, frame)) return false
+    const lives = mergeLives(this.lives, frame.lives, n)
+    if (lives !== undefined && lives.length > livesRemembered) return false
+    this.stream ??= frame
+    this.lowestHeld = Math.max(this.lowestHeld, frame.lowestHeld)
+    this.contradicts = lives === undefined
+    if (lives !== undefined) this.lives = lives
+    return true
+  }
+
+  /** Something acknowledged was dropped: answers go on in a fresh reply run, which reports only what opens from now on. */
+  renewReplyRun(): void {
+    if (this.acknowledgements.largest < 0) return
+    this.replyRun = id64(this.entropy)
+    this.replyNumber = 0
+    this.acknowledgements = new Acknowledgements()
+  }
+}
+
+const isSameStream = (a: StreamFrame, b: StreamFrame): boolean =>
+  a.source === b.source && a.input === b.input && a.generation === b.generation && a.shape === b.shape && a.base === b.base

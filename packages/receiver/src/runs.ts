@@ -1,0 +1,138 @@
+import { type CryptoSuite, dataKey, type Entropy, type PacketKey } from "@pure-link/keys"
+import { type Address, type Id64, type Micros, type RefusalReason, runPrefixOf } from "@pure-link/wire"
+import type { ReceiverCounters } from "./counters.ts"
+import { type Notices, ofRun } from "./event.ts"
+import type { Peer } from "./peers.ts"
+import { ReceiverRun } from "./run.ts"
+import type { Streams } from "./streams.ts"
+
+/**
+ * How runs begin, go live, are refused and end (spec §12.4): 64 live ones and 8 provisional ones per peer, and one live run per
+ * stream and generation, the newest.
+ */
+
+const mostLive = 64
+const mostProvisional = 8
+/** Runs of equal prefix that are tried (spec §3.4). */
+const mostEqualPrefixes = 4
+
+export class Runs {
+  private readonly options: { readonly suite: CryptoSuite; readonly entropy: Entropy }
+  private readonly streams: Streams
+  private readonly notices: Notices
+  private readonly counters: ReceiverCounters
+  private begun = 0
+
+  constructor(
+    options: { readonly suite: CryptoSuite; readonly entropy: Entropy },
+    streams: Streams,
+    notices: Notices,
+    counters: ReceiverCounters
+  ) {
+    this.options = options
+    this.streams = streams
+    this.notices = notices
+    this.counters = counters
+  }
+
+  /** The key that opens epoch 0 of a run that is not known yet; undefined for a peer whose key agrees on nothing. */
+  firstKey(peer: Peer, run: Id64): PacketKey | undefined {
+    const secret = peer.staticSecret()
+    return secret === undefined ? undefined : dataKey(this.options.suite, secret, peer.pair, run, 0)
+  }
+
+  /** A provisional run; the peer's oldest one is evicted for it. Undefined when 4 live runs have its prefix. */
+  begin(now: Micros, peer: Peer, run: Id64, from: Address): ReceiverRun | undefined {
+    const prefix = runPrefixOf(run)
+    const equals = peer.runs.filter((known) => known.prefix === prefix)
+    if (equals.length >= mostEqualPrefixes && !this.evict(now, equals)) return undefined
+    const provisional = peer.runs.filter((known) => !known.isLive)
+    if (provisional.length >= mostProvisional) this.evict(now, provisional)
+    const begun = new ReceiverRun(this.options, peer, peer.staticSecret()!, run, this.begun++, from)
+    peer.runs.push(begun)
+    this.counters.runsBegun += 1
+    return begun
+  }
+
+  /** A packet opened in epoch ≥ 1: the run takes a place for good, or is refused for want of one (reason 7). */
+  goLive(now: Micros, run: ReceiverRun): void {
+    if (run.isLive || run.isGone) return
+    this.replaceOlder(now, run)
+    if (run.isGone) return
+    const { runs } = run.peer
+    run.isSurplus = runs.filter((known) => known.isLive).length >= mostLive
+    if (!run.isSurplus) {
+      run.isLive = true
+      this.counters.runsLive += 1
+      this.notices.tell({ _tag: "RunLive", ...ofRun(now, run) })
+    }
+    this.judge(now, run)
+  }
+
+  /** The run opened packets in epoch ≥ 1 and has told its stream: of its stream and generation only the newest such run stays. */
+  replaceOlder(now: Micros, run: ReceiverRun): void {
+    const { stream } = run
+    if (stream === undefined || !run.epochs.live) return
+    for (const other of run.peer.runs.slice()) {
+      const theirs = other.stream
+      if (other === run || theirs === undefined || theirs.generation !== stream.generation) continue
+      if (theirs.source !== stream.source || theirs.input !== stream.input) continue
+      if (other.order < run.order) this.end(now, other, "replaced")
+      else if (other.isLive) return this.end(now, run, "replaced")
+    }
+  }
+
+  /** Judges which refusal holds; true when that changed. One event per beginning and end (spec §11.3). */
+  judge(now: Micros, run: ReceiverRun): boolean {
+    return this.setRefusal(now, run, this.streams.judge(run))
+  }
+
+  /** Something acknowledged to the run was dropped (spec §10.8). */
+  renewReplyRun(now: Micros, run: ReceiverRun): void {
+    run.renewReplyRun()
+    this.notices.trace.emit({ _tag: "ReplyRunSwitched", at: now, replyRun: run.replyRun })
+  }
+
+  end(now: Micros, run: ReceiverRun, cause: "replaced" | "evicted" | "revoked"): void {
+    this.setRefusal(now, run, undefined)
+    this.streams.leave(run)
+    run.isGone = true
+    run.peer.runs.splice(run.peer.runs.indexOf(run), 1)
+    run.epochs.close()
+    this.notices.tell({ _tag: "RunEnded", cause, ...ofRun(now, run) })
+  }
+
+  /** A broken rule: counted, without effect (spec §15.3). */
+  violate(now: Micros, run: ReceiverRun, detail: string): void {
+    this.counters.violations += 1
+    if (run.hasViolated) return
+    run.hasViolated = true
+    this.notices.trace.emit({ _tag: "Violation", at: now, detail })
+    this.notices.tell({ _tag: "Violation", detail, ...ofRun(now, run) })
+  }
+
+  /** Ends the oldest of some runs that is not live. */
+  private evict(now: Micros, runs: ReadonlyArray<ReceiverRun>): boolean {
+    const oldest = runs.find((run) => !run.isLive)
+    if (oldest === undefined) return false
+    this.counters.runsEvicted += 1
+    this.end(now, oldest, "evicted")
+    return true
+  }
+
+  private setRefusal(now: Micros, run: ReceiverRun, reason: RefusalReason | undefined): boolean {
+    const former = run.refusal
+    if (former === reason) return false
+    run.refusal = reason
+    if (former !== undefined) {
+      this.notices.tell({ _tag: "RefusalEnded", reason: former, ...ofRun(now, run) })
+      if (reason === undefined) this.notices.trace.emit({ _tag: "RefusalEnded", at: now })
+    }
+    if (reason !== undefined) {
+      this.counters.refusals += 1
+      this.notices.tell({ _tag: "RefusalBegan", reason, ...ofRun(now, run) })
+      this.notices.trace.emit({ _tag: "Refused", at: now, reason })
+    }
+    return true
+  }
+}

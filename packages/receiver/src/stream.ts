@@ -1,0 +1,264 @@
+import {
+  type Bytes,
+  type CommitOutcome,
+  type Id64,
+  largestRecordCredit,
+  type Micros,
+  never,
+  type RecordNumber,
+  RefusalReason,
+  type StoreIntent,
+  type StreamCursor,
+  type StreamName
+} from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
+import { Assembly } from "./assembly.ts"
+import type { ReceiverFaults } from "./faults.ts"
+import type { ReceiverRun } from "./run.ts"
+
+/**
+ * What the receiver knows of one (source, input): which generation it holds parts of, how far it is stored, the commit under
+ * way, and the credit that all runs of the stream are told (spec §8, §10.5–§10.8).
+ */
+
+/** The part of an inbox that the machine reads; its answers come from memory. */
+export interface InboxCursors {
+  cursor(name: StreamName): StreamCursor | undefined
+  isRetired(name: StreamName, generation: Id64): boolean
+  retiredCount(name: StreamName): number
+}
+
+/** What all streams of a receiver hold together. */
+export interface ReceiverMemory {
+  readonly total: Bytes
+  readonly perStream: Bytes
+  used: Bytes
+}
+
+/** One batch for the inbox, unless one record alone is longer. */
+const largestBatch: Bytes = 4 * 1_048_576
+/** When a failed commit is tried again. */
+const retryAfter: Micros = 1_000_000
+/** Retired generations of a stream (spec §8.3). */
+const mostRetired = 64
+/** Record credit before any record was stored (spec §10.7). */
+const firstRecordCredit = 1_024
+/** The mean record size is that of about this many records stored last. */
+const recentRecords = 4_096
+
+export class ReceiverStream implements StreamName {
+  readonly source: string
+  readonly input: string
+  readonly key: string
+  /** The runs that carry it, of every generation. */
+  readonly runs: Array<ReceiverRun> = []
+  /** The generation whose parts are held; undefined before any. */
+  generation: Id64 | undefined
+  /** The life of its record n; 0n when n is 0. */
+  life: Id64
+  readonly assembly: Assembly
+  /** The commit under way, or the one that failed and waits for `retryAt`. */
+  intent: StoreIntent | undefined
+  isCommitting = false
+  /** The last commit failed, and none succeeded since: no credit (spec §10.7). */
+  isFailing = false
+  /** When the failed commit may be handed out again; `never` when none waits. */
+  retryAt: Micros = never
+  /** Whether it stands in the receiver's list of streams to store. */
+  isQueued = false
+  private readonly cursors: InboxCursors
+  /** The cursor of the inbox as last heard of. */
+  private known: StreamCursor | undefined
+  private readonly memory: ReceiverMemory
+  private readonly faults: ReceiverFaults
+  /** Generations replaced here that the inbox does not know as retired yet, or never stored. */
+  private readonly replaced = new Set<Id64>()
+  private countedBytes: Bytes = 0
+  /** Bytes of a commit under way that the assembly no longer counts. */
+  private orphanedBytes: Bytes = 0
+  private recentBytes: Bytes = 0
+  private recentCount = 0
+
+  constructor(key: string, name: StreamName, cursors: InboxCursors, memory: ReceiverMemory, faults: ReceiverFaults) {
+    this.key = key
+    this.source = name.source
+    this.input = name.input
+    this.cursors = cursors
+    this.memory = memory
+    this.faults = faults
+    const cursor = cursors.cursor(this)
+    this.known = cursor
+    this.generation = cursor?.generation
+    this.life = cursor?.life ?? 0n
+    this.assembly = new Assembly(cursor?.n ?? 0, this.life, memory.perStream, faults)
+  }
+
+  /** The last stored record of a generation: 0 for one that is not adopted. */
+  storedOf(generation: Id64): RecordNumber {
+    return generation === this.generation ? this.assembly.n : 0
+  }
+
+  /** What STORED says to runs of a generation (spec §10.6). */
+  reportedOf(generation: Id64): { readonly n: RecordNumber; readonly life: Id64 } {
+    if (generation !== this.generation) return nothingStored
+    const { assembly } = this
+    // The fault `storedBeforeCommit`: what is complete is reported before the inbox confirmed it (spec §2.2). Tests only.
+    if (this.faults.storedBeforeCommit === true) return { n: assembly.complete, life: assembly.completeLife }
+    return { n: assembly.n, life: this.life }
+  }
+
+  /** Reasons 5 and 6: whether a run of this generation, with this lowest number held, is refused (spec §8.3, §8.7). */
+  refusalOf(generation: Id64, lowestHeld: RecordNumber): RefusalReason | undefined {
+    if (this.isRetired(generation)) return RefusalReason.retiredGeneration
+    if (lowestHeld > this.storedOf(generation) + 1) return RefusalReason.recordsGone
+    if (generation !== this.generation && this.generation !== undefined && this.retiredCount >= mostRetired) {
+      return RefusalReason.retiredGeneration
+    }
+    return undefined
+  }
+
+  /**
+   * Whether records of this generation may be kept now; a packet of epoch ≥ 1 makes a new one replace the known one (spec §8.3).
+   * `replaced`: it just did, and what was held of the former one is gone.
+   */
+  adopt(generation: Id64, inLiveEpoch: boolean): "held" | "replaced" | "waits" {
+    if (generation === this.generation) return "held"
+    const isAdopted = this.generation !== undefined && (this.assembly.n > 0 || this.assembly.isHolding)
+    if (isAdopted && !inLiveEpoch) return "waits"
+    if (isAdopted) this.replaced.add(this.generation!)
+    this.dropHeld({ generation, n: 0, life: 0n })
+    return isAdopted ? "replaced" : "held"
+  }
+
+  /** Recomputes what the stream may hold before parts come in (spec §10.7). */
+  updateLimit(): void {
+    const others = this.memory.used - this.countedBytes
+    this.assembly.limit = Math.min(this.memory.perStream, Math.max(0, this.memory.total - others))
+  }
+
+  /** Counts what is held into the receiver's total; call it after every change. */
+  countHeld(): void {
+    const held = this.assembly.heldBytes + this.orphanedBytes
+    this.memory.used += held - this.countedBytes
+    this.countedBytes = held
+  }
+
+  get creditBytes(): Bytes {
+    if (this.isFailing) return 0
+    this.updateLimit()
+    return Math.min(this.assembly.limit, 2 ** 32 - 1)
+  }
+
+  get creditRecords(): number {
+    if (this.isFailing) return 0
+    if (this.recentCount === 0) return firstRecordCredit
+    const meanSize = Math.max(1, this.recentBytes / this.recentCount)
+    return Math.min(largestRecordCredit, Math.max(1, Math.floor(this.creditBytes / meanSize)))
+  }
+
+  /** Whether `takeIntent` would return something. */
+  get canStore(): boolean {
+    return !this.isCommitting && this.retryAt === never && (this.intent !== undefined || this.assembly.complete > this.assembly.n)
+  }
+
+  /** The next commit: the failed one again, or what is complete. At most one is under way (spec §10.5). */
+  takeIntent(): StoreIntent | undefined {
+    if (!this.canStore) return undefined
+    this.intent ??= this.nextIntent()
+    this.isCommitting = this.intent !== undefined
+    return this.intent
+  }
+
+  /** The commit is done. `conflict`: what was held is dropped, and the cursor is that of the inbox (spec §8.6). */
+  handleStored(intent: StoreIntent, outcome: CommitOutcome): "stored" | "conflict" {
+    assert(intent === this.intent && this.isCommitting)
+    this.intent = undefined
+    this.isCommitting = false
+    this.isFailing = false
+    this.orphanedBytes = 0
+    const { cursor } = outcome
+    this.known = cursor
+    if (outcome._tag === "Stored") this.countStored(intent)
+    // What became of a generation that was replaced meanwhile says nothing of the present one.
+    if (this.generation !== undefined && intent.generation !== this.generation) return "stored"
+    if (outcome._tag === "Conflict" || this.generation === undefined || cursor!.n < this.assembly.n) {
+      this.restore(cursor)
+      return "conflict"
+    }
+    this.life = cursor!.life
+    this.assembly.advance(cursor!.n, cursor!.life)
+    this.pruneReplaced()
+    return "stored"
+  }
+
+  /** Whether the inbox stands elsewhere than it was heard to. */
+  hasMoved(cursor: StreamCursor | undefined): boolean {
+    const { known } = this
+    if (known === undefined || cursor === undefined) return known !== cursor
+    return known.generation !== cursor.generation || known.n !== cursor.n || known.life !== cursor.life
+  }
+
+  /** The commit failed: its batch is kept and tried again (spec §10.5). */
+  handleStoreFailed(now: Micros, intent: StoreIntent): void {
+    assert(intent === this.intent && this.isCommitting)
+    this.isCommitting = false
+    this.isFailing = true
+    this.retryAt = now + retryAfter
+    if (this.orphanedBytes === 0) return
+    this.orphanedBytes = 0
+    this.intent = undefined
+  }
+
+  /** Drops everything held and continues from a cursor of the inbox. */
+  restore(cursor: StreamCursor | undefined): void {
+    this.known = cursor
+    if (cursor !== undefined) this.replaced.delete(cursor.generation)
+    this.dropHeld(cursor)
+    this.pruneReplaced()
+  }
+
+  /** A batch that waits to be tried again goes with what is held; one under way is only counted until it is done. */
+  private dropHeld(cursor: StreamCursor | undefined): void {
+    if (!this.isCommitting) this.intent = undefined
+    else this.orphanedBytes = this.intent!.batch.bytes.length
+    this.generation = cursor?.generation
+    this.life = cursor?.life ?? 0n
+    this.assembly.reset(cursor?.n ?? 0, this.life)
+  }
+
+  /** Whether a generation is refused for ever: the inbox knows, or it was replaced since (spec §8.3). */
+  private isRetired(generation: Id64): boolean {
+    return generation !== this.generation && (this.replaced.has(generation) || this.cursors.isRetired(this, generation))
+  }
+
+  private get retiredCount(): number {
+    return this.cursors.retiredCount(this) + this.replaced.size
+  }
+
+  /** The inbox has taken over: it knows these as retired itself. */
+  private pruneReplaced(): void {
+    for (const generation of this.replaced) {
+      if (this.cursors.isRetired(this, generation)) this.replaced.delete(generation)
+    }
+  }
+
+  private nextIntent(): StoreIntent | undefined {
+    const cut = this.assembly.batch(largestBatch)
+    if (cut === undefined) return undefined
+    return { source: this.source, input: this.input, generation: this.generation!, batch: cut.batch, lives: cut.lives }
+  }
+
+  private countStored(intent: StoreIntent): void {
+    this.recentBytes += intent.batch.bytes.length
+    this.recentCount += intent.batch.sizes.length
+    while (this.recentCount > recentRecords) {
+      this.recentBytes /= 2
+      this.recentCount /= 2
+    }
+  }
+}
+
+const nothingStored = { n: 0, life: 0n } as const
+
+/** One key for (source, input): the length tells where the source ends. */
+export const streamKey = (source: string, input: string): string => `${source.length}:${source}${input}`

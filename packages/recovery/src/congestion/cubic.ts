@@ -1,0 +1,195 @@
+import type { Bytes, Micros } from "@pure-link/wire"
+import type { RoundTripTime } from "../roundTripTime.ts"
+import { boundWindow, type CongestionController, type ControllerOptions, initialWindow } from "./CongestionController.ts"
+
+/**
+ * CUBIC (RFC 9438): after a reduction the window returns along a cubic curve to where it was, lingers there, and then looks for
+ * more; where Reno would be faster, it follows an estimate of Reno. Time in which the sender was idle or short of data or credit
+ * is not part of the curve (RFC 9438 §5.8, spec §14.5). All that an undo must restore is in one `CubicState`.
+ */
+
+/** RFC 9438 §4.6: a reduction leaves this part of the window. */
+const reductionFactor = 0.7
+/** RFC 9438 §4.1: C, in datagrams per second cubed. */
+const steepness = 0.4
+/** RFC 9438 §4.3: the estimate grows by this many datagrams per round trip, 0.53, before and after the former maximum. */
+const renoGrowth = 3 * (1 - reductionFactor) / (1 + reductionFactor)
+const microsPerSecond = 1_000_000
+
+interface CubicState {
+  /** In bytes, with fractions, as are all windows here. */
+  window: number
+  slowStartThreshold: number
+  /** When the last reduction was made: packets sent until then belong to it. Nothing else ever moves it. */
+  recoveryStart: Micros
+  /** W_max, the window before the last reduction, after fast convergence; 0 when there is none to return to. */
+  formerMaximum: number
+  /** Whether the curve below is under way; congestion avoidance begins it with its first growth. */
+  hasEpoch: boolean
+  /** When the curve began; later by all the time that does not count. */
+  epochStart: Micros
+  /** Where the curve is flat, and after how many seconds (K). */
+  plateau: number
+  secondsToPlateau: number
+  /** The Reno estimate by acknowledgements, and by elapsed time up to `countedAt`. */
+  estimateByBytes: number
+  estimateByTime: number
+  countedAt: Micros
+  /** After a long idle slow start grows half as fast, until the next congestion. */
+  slowedStart: boolean
+}
+
+export class Cubic implements CongestionController {
+  readonly name = "CUBIC"
+  readonly #largestWindow: Bytes
+  #datagramSize: Bytes
+  readonly #state: CubicState
+  #sentAt: Micros = Number.NEGATIVE_INFINITY
+  #acknowledgedAt: Micros = Number.NEGATIVE_INFINITY
+  /** The probe timeout at the last acknowledgement: a longer idle is a long one. */
+  #probeTimeout: Micros = 0
+
+  constructor(options: ControllerOptions) {
+    this.#largestWindow = options.largestWindow
+    this.#datagramSize = options.datagramSize
+    this.#state = {
+      window: boundWindow(initialWindow(options.datagramSize), options.datagramSize, options.largestWindow),
+      slowStartThreshold: Number.POSITIVE_INFINITY,
+      recoveryStart: Number.NEGATIVE_INFINITY,
+      formerMaximum: 0,
+      hasEpoch: false,
+      epochStart: 0,
+      plateau: 0,
+      secondsToPlateau: 0,
+      estimateByBytes: 0,
+      estimateByTime: 0,
+      countedAt: 0,
+      slowedStart: false
+    }
+  }
+
+  get window(): Bytes {
+    return Math.floor(this.#state.window)
+  }
+
+  get inSlowStart(): boolean {
+    return this.#state.window < this.#state.slowStartThreshold
+  }
+
+  handleSent(now: Micros, _bytes: Bytes, inFlightBefore: Bytes): void {
+    if (inFlightBefore === 0) this.#endIdle(now)
+    this.#sentAt = now
+  }
+
+  handleAcknowledged(now: Micros, bytes: Bytes, sentAt: Micros, rtt: RoundTripTime, windowLimited: boolean): void {
+    this.#acknowledgedAt = now
+    this.#probeTimeout = rtt.probeTimeout()
+    if (sentAt <= this.#state.recoveryStart) return
+    if (!windowLimited) this.#skipTime(now - this.#state.countedAt, now)
+    else if (this.inSlowStart) this.#growInSlowStart(bytes)
+    else this.#growInAvoidance(now, bytes, rtt)
+  }
+
+  /** RFC 9438 §4.6, with fast convergence (§4.7). */
+  handleCongestion(now: Micros, sentAt: Micros): boolean {
+    const state = this.#state
+    if (sentAt <= state.recoveryStart) return false
+    const converges = state.window < state.formerMaximum
+    state.recoveryStart = now
+    state.formerMaximum = converges ? state.window * (1 + reductionFactor) / 2 : state.window
+    state.window = this.#bound(state.window * reductionFactor)
+    state.slowStartThreshold = state.window
+    state.hasEpoch = false
+    state.slowedStart = false
+    return true
+  }
+
+  /** RFC 9438 §4.8: slow start up to the threshold of the reduction, and from there a curve without a former maximum. */
+  handlePersistentCongestion(_now: Micros): void {
+    const state = this.#state
+    state.window = this.#bound(0)
+    state.formerMaximum = 0
+    state.hasEpoch = false
+  }
+
+  setDatagramSize(bytes: Bytes): void {
+    this.#datagramSize = bytes
+    this.#state.window = this.#bound(this.#state.window)
+  }
+
+  /**
+   * Idle counts from the later of the last acknowledgement and the last send. From the last send alone, every round trip of a
+   * window that each acknowledgement empties would look idle, and the curve would never move (spec §14.5).
+   */
+  #endIdle(now: Micros): void {
+    const idleSince = Math.max(this.#acknowledgedAt, this.#sentAt)
+    if (idleSince === Number.NEGATIVE_INFINITY) return
+    const idle = now - idleSince
+    if (idle > 0) this.#skipTime(idle, now)
+    if (this.#probeTimeout > 0 && idle > this.#probeTimeout) this.#state.slowedStart = true
+  }
+
+  /** Takes time out of the curve and of the estimate, never moving them into the future. */
+  #skipTime(length: Micros, now: Micros): void {
+    const state = this.#state
+    if (!state.hasEpoch) return
+    state.epochStart = Math.min(now, state.epochStart + length)
+    state.countedAt = Math.min(now, state.countedAt + length)
+  }
+
+  #growInSlowStart(bytes: Bytes): void {
+    const state = this.#state
+    state.window = this.#bound(state.window + (state.slowedStart ? bytes / 2 : bytes))
+  }
+
+  /** RFC 9438 §4.2 to §4.5, for one acknowledged packet. */
+  #growInAvoidance(now: Micros, bytes: Bytes, rtt: RoundTripTime): void {
+    const state = this.#state
+    if (!state.hasEpoch) this.#beginEpoch(now)
+    const estimate = this.#advanceEstimate(now, bytes, rtt)
+    const elapsed = now - state.epochStart
+    if (this.#curveAt(elapsed) < estimate) {
+      state.window = this.#bound(Math.max(state.window, estimate))
+      return
+    }
+    const ahead = this.#curveAt(elapsed + rtt.smoothed)
+    const target = Math.min(Math.max(ahead, state.window), 1.5 * state.window)
+    state.window = this.#bound(state.window + (target - state.window) * bytes / state.window)
+  }
+
+  /** Above the former maximum, or without one, the curve starts at its plateau (RFC 9438 §4.2, §4.8). */
+  #beginEpoch(now: Micros): void {
+    const state = this.#state
+    state.hasEpoch = true
+    state.epochStart = now
+    state.plateau = Math.max(state.window, state.formerMaximum)
+    state.secondsToPlateau = Math.cbrt((state.plateau - state.window) / this.#datagramSize / steepness)
+    state.estimateByBytes = state.window
+    state.estimateByTime = state.window
+    state.countedAt = now
+  }
+
+  /**
+   * The window that Reno would have: 0.53 datagrams more per window acknowledged (RFC 9438 §4.3) or per round trip gone by
+   * (RFC 8312 §4.2), whichever is ahead. Time is added up piece by piece, each with its own round-trip time, because dividing
+   * all of it by today's would jump when the delay changes.
+   */
+  #advanceEstimate(now: Micros, bytes: Bytes, rtt: RoundTripTime): number {
+    const state = this.#state
+    const growth = renoGrowth * this.#datagramSize
+    state.estimateByBytes = this.#bound(state.estimateByBytes + growth * bytes / state.window)
+    state.estimateByTime = this.#bound(state.estimateByTime + growth * (now - state.countedAt) / rtt.smoothed)
+    state.countedAt = now
+    return Math.max(state.estimateByBytes, state.estimateByTime)
+  }
+
+  /** W_cubic (RFC 9438 §4.2), in bytes. */
+  #curveAt(elapsed: Micros): number {
+    const fromPlateau = elapsed / microsPerSecond - this.#state.secondsToPlateau
+    return this.#state.plateau + this.#datagramSize * steepness * fromPlateau ** 3
+  }
+
+  #bound(window: number): number {
+    return boundWindow(window, this.#datagramSize, this.#largestWindow)
+  }
+}

@@ -1,0 +1,74 @@
+import type { Bytes, Micros } from "@pure-link/wire"
+import type { RoundTripTime } from "../roundTripTime.ts"
+import { boundWindow, type CongestionController, type ControllerOptions, initialWindow } from "./CongestionController.ts"
+
+/**
+ * NewReno as RFC 9002 §7.3 and Appendix B give it: the plain controller that others are held against.
+ */
+
+/** RFC 9002 §7.3.2. */
+const reductionFactor = 0.5
+
+interface NewRenoState {
+  /** In bytes, with fractions. */
+  window: number
+  slowStartThreshold: number
+  /** When the last reduction was made: packets sent until then belong to it. */
+  recoveryStart: Micros
+}
+
+export class NewReno implements CongestionController {
+  readonly name = "NewReno"
+  readonly #largestWindow: Bytes
+  #datagramSize: Bytes
+  readonly #state: NewRenoState
+
+  constructor(options: ControllerOptions) {
+    this.#largestWindow = options.largestWindow
+    this.#datagramSize = options.datagramSize
+    this.#state = {
+      window: boundWindow(initialWindow(options.datagramSize), options.datagramSize, options.largestWindow),
+      slowStartThreshold: Number.POSITIVE_INFINITY,
+      recoveryStart: Number.NEGATIVE_INFINITY
+    }
+  }
+
+  get window(): Bytes {
+    return Math.floor(this.#state.window)
+  }
+
+  get inSlowStart(): boolean {
+    return this.#state.window < this.#state.slowStartThreshold
+  }
+
+  handleSent(): void {}
+
+  handleAcknowledged(_now: Micros, bytes: Bytes, sentAt: Micros, _rtt: RoundTripTime, windowLimited: boolean): void {
+    const state = this.#state
+    if (sentAt <= state.recoveryStart || !windowLimited) return
+    const growth = this.inSlowStart ? bytes : this.#datagramSize * bytes / state.window
+    state.window = this.#bound(state.window + growth)
+  }
+
+  handleCongestion(now: Micros, sentAt: Micros): boolean {
+    const state = this.#state
+    if (sentAt <= state.recoveryStart) return false
+    state.recoveryStart = now
+    state.window = this.#bound(state.window * reductionFactor)
+    state.slowStartThreshold = state.window
+    return true
+  }
+
+  handlePersistentCongestion(): void {
+    this.#state.window = this.#bound(0)
+  }
+
+  setDatagramSize(bytes: Bytes): void {
+    this.#datagramSize = bytes
+    this.#state.window = this.#bound(this.#state.window)
+  }
+
+  #bound(window: number): number {
+    return boundWindow(window, this.#datagramSize, this.#largestWindow)
+  }
+}

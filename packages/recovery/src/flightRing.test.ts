@@ -1,0 +1,95 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { FlightRing } from "./flightRing.ts"
+
+/** The readable twin: one Map entry per number that the ring is about. */
+class MapOfFlights {
+  next = 0
+  readonly flights = new Map<number, { bytes: number; state: "in flight" | "lost" | "settled" }>()
+  readonly size: number
+
+  constructor(size: number) {
+    this.size = size
+  }
+
+  add(bytes: number): void {
+    this.flights.delete(this.next - this.size)
+    this.flights.set(this.next++, { bytes, state: "in flight" })
+  }
+
+  in(...states: ReadonlyArray<string>): Array<number> {
+    return [...this.flights].filter(([, flight]) => states.includes(flight.state)).map(([number]) => number)
+  }
+
+  bytes(): number {
+    return this.in("in flight").reduce((sum, number) => sum + this.flights.get(number)!.bytes, 0)
+  }
+}
+
+const listed = (ring: FlightRing, from: number, end: number): Array<number> => {
+  const numbers: Array<number> = []
+  for (let n = ring.nextOpen(from, end); n < end; n = ring.nextOpen(n + 1, end)) numbers.push(n)
+  return numbers
+}
+
+const Step = Schema.Struct({
+  kind: Schema.Literals(["add", "add", "add", "lose", "settle"]),
+  pick: Schema.Natural.check(Schema.isLessThan(1_000)),
+  length: Schema.Natural.check(Schema.isLessThan(70))
+})
+
+/** Takes the step in both; `length` repeats it, so that the ring wraps often. */
+const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): void => {
+  for (let i = 0; i < step.length; i++) {
+    const open = step.kind === "lose" ? twin.in("in flight") : twin.in("in flight", "lost")
+    const number = open[(step.pick + i) % open.length]
+    if (step.kind === "add") {
+      if (ring.isFull) continue
+      ring.add(ring.next * 10, 1_000 + step.pick)
+      twin.add(1_000 + step.pick)
+    } else if (number !== undefined && step.kind === "lose") {
+      ring.declareLost(number)
+      twin.flights.get(number)!.state = "lost"
+    } else if (number !== undefined) {
+      ring.settle(number)
+      twin.flights.get(number)!.state = "settled"
+    }
+  }
+}
+
+describe("FlightRing", () => {
+  it.prop("agrees with a map of flights through any steps, wrapping around", [Schema.Array(Step)], ([steps]) => {
+    const ring = new FlightRing(64)
+    const twin = new MapOfFlights(64)
+    for (const step of steps) {
+      take(ring, twin, step)
+      const inFlight = twin.in("in flight")
+      assert.deepStrictEqual(listed(ring, 0, ring.next), twin.in("in flight", "lost"))
+      assert.strictEqual(ring.oldest(), inFlight[0] ?? ring.next)
+      assert.deepStrictEqual([ring.count, ring.bytes], [inFlight.length, twin.bytes()])
+      assert.deepStrictEqual(twin.in("lost").map((n) => ring.isDeclaredLost(n)), twin.in("lost").map(() => true))
+      assert.strictEqual(ring.isFull, twin.flights.get(ring.next - 64)?.state === "in flight")
+    }
+  }, { arbitrary: { runs: 200, seed: 14, size: 40 } })
+
+  it("wraps around many times in order, one word after the other", () => {
+    const ring = new FlightRing(64)
+    for (let number = 0; number < 1_000; number++) {
+      assert.strictEqual(ring.add(number, 1_200), number)
+      if (number >= 40) ring.settle(number - 40)
+      assert.strictEqual(ring.oldest(), Math.max(0, number - 39))
+    }
+    assert.deepStrictEqual(listed(ring, 970, 990), Array.from({ length: 20 }, (_, i) => 970 + i))
+  })
+
+  it("refuses to overwrite a flight in flight, and gives the slot of a lost one", () => {
+    const ring = new FlightRing(64)
+    for (let i = 0; i < 64; i++) ring.add(i, 1_200)
+    assert.isTrue(ring.isFull)
+    assert.throws(() => ring.add(64, 1_200))
+    ring.declareLost(0)
+    assert.strictEqual(ring.add(64, 1_200), 64)
+    assert.isFalse(ring.isDeclaredLost(0))
+    assert.isTrue(ring.isInFlight(64))
+  })
+})

@@ -1,0 +1,152 @@
+import { ok as assert } from "node:assert/strict"
+import type { Bytes, Micros, PacketNumber } from "@pure-link/wire"
+
+/**
+ * The packets in the air. The flight of number N lives in slot N mod size, until a later number takes the slot: two bitmaps say
+ * whether it is in flight or was declared lost (spec §14.3), and neither bit is set once it is settled. Bitmaps make looking for
+ * the few open flights among thousands of settled numbers cost 1/32 of a step each, however often an answer repeats a range.
+ */
+export class FlightRing {
+  readonly size: number
+  /** The number that the next packet takes. */
+  next: PacketNumber = 0
+  /** Flights in flight, and their bytes; those declared lost are not among them. */
+  count = 0
+  bytes: Bytes = 0
+  readonly #mask: number
+  readonly #sentAt: Float64Array
+  readonly #bytes: Uint32Array
+  readonly #inFlight: Uint32Array
+  readonly #declaredLost: Uint32Array
+  /** No number below is in flight. */
+  #oldest: PacketNumber = 0
+
+  constructor(size: number) {
+    assert(size >= 64 && size <= 2 ** 30 && (size & (size - 1)) === 0, "the size of a flight ring is a power of two from 64 on")
+    this.size = size
+    this.#mask = size - 1
+    this.#sentAt = new Float64Array(size)
+    this.#bytes = new Uint32Array(size)
+    this.#inFlight = new Uint32Array(size >>> 5)
+    this.#declaredLost = new Uint32Array(size >>> 5)
+  }
+
+  slotOf(number: PacketNumber): number {
+    return number & this.#mask
+  }
+
+  /** Whether the slot of this number still is about this number. */
+  holds(number: PacketNumber): boolean {
+    return number >= this.first && number < this.next
+  }
+
+  /** The lowest number that the ring can still be about. */
+  get first(): PacketNumber {
+    return Math.max(0, this.next - this.size)
+  }
+
+  /** Whether the next number's slot is taken by a flight that is in flight. */
+  get isFull(): boolean {
+    return this.isInFlight(this.next - this.size)
+  }
+
+  isInFlight(number: PacketNumber): boolean {
+    return this.holds(number) && this.#has(this.#inFlight, number)
+  }
+
+  isDeclaredLost(number: PacketNumber): boolean {
+    return this.holds(number) && this.#has(this.#declaredLost, number)
+  }
+
+  sentAt(number: PacketNumber): Micros {
+    return this.#sentAt[number & this.#mask]!
+  }
+
+  bytesOf(number: PacketNumber): Bytes {
+    return this.#bytes[number & this.#mask]!
+  }
+
+  /** The lowest number in flight; `next` when none is. */
+  oldest(): PacketNumber {
+    return (this.#oldest = this.nextInFlight(this.#oldest))
+  }
+
+  /** The lowest number from `from` on that is in flight; `next` when none is. */
+  nextInFlight(from: PacketNumber): PacketNumber {
+    return this.#seek(Math.max(from, this.first), this.next, false)
+  }
+
+  /** The lowest number from `from` on and below `end` that is in flight or declared lost; `end` when none is. */
+  nextOpen(from: PacketNumber, end: PacketNumber): PacketNumber {
+    return this.#seek(Math.max(from, this.first), end, true)
+  }
+
+  /** Puts the next packet in flight and returns its number. A flight declared lost loses its slot to it. */
+  add(now: Micros, bytes: Bytes): PacketNumber {
+    assert(!this.isFull, "a flight in flight is never overwritten")
+    const number = this.next++
+    const slot = number & this.#mask
+    this.#sentAt[slot] = now
+    this.#bytes[slot] = bytes
+    this.#set(this.#inFlight, number)
+    this.#clear(this.#declaredLost, number)
+    this.count++
+    this.bytes += bytes
+    return number
+  }
+
+  /** A flight in flight is declared lost: it leaves the flight but stays in the ring. */
+  declareLost(number: PacketNumber): void {
+    this.#leave(number)
+    this.#set(this.#declaredLost, number)
+  }
+
+  /** A flight in flight, or declared lost, was acknowledged. */
+  settle(number: PacketNumber): void {
+    if (this.#has(this.#declaredLost, number)) this.#clear(this.#declaredLost, number)
+    else this.#leave(number)
+  }
+
+  /** Nothing is in flight or declared lost any more; numbers go on. */
+  forget(): void {
+    this.#inFlight.fill(0)
+    this.#declaredLost.fill(0)
+    this.count = 0
+    this.bytes = 0
+  }
+
+  #leave(number: PacketNumber): void {
+    assert(this.isInFlight(number))
+    this.#clear(this.#inFlight, number)
+    this.count--
+    this.bytes -= this.bytesOf(number)
+  }
+
+  /** A word of 32 slots at a time; `size` is a multiple of 32, so that a word's slots are consecutive numbers. */
+  #seek(from: PacketNumber, end: PacketNumber, declaredLostToo: boolean): PacketNumber {
+    let number = from
+    while (number < end) {
+      const slot = number & this.#mask
+      const word = this.#inFlight[slot >>> 5]! | (declaredLostToo ? this.#declaredLost[slot >>> 5]! : 0)
+      const rest = word >>> (slot & 31)
+      if (rest !== 0) return Math.min(end, number + 31 - Math.clz32(rest & -rest))
+      number += 32 - (slot & 31)
+    }
+    return end
+  }
+
+  #has(bits: Uint32Array, number: PacketNumber): boolean {
+    const slot = number & this.#mask
+    return (bits[slot >>> 5]! & (1 << (slot & 31))) !== 0
+  }
+
+  #set(bits: Uint32Array, number: PacketNumber): void {
+    const slot = number & this.#mask
+    bits[slot >>> 5]! |= 1 << (slot & 31)
+  }
+
+  #clear(bits: Uint32Array, number: PacketNumber): void {
+    const slot = number & this.#mask
+    bits[slot >>> 5]! &= ~(1 << (slot & 31))
+  }
+}

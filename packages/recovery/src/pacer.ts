@@ -1,0 +1,87 @@
+import { type Bytes, type Micros, never } from "@pure-link/wire"
+import type { CongestionController } from "./congestion/CongestionController.ts"
+import type { RoundTripTime } from "./roundTripTime.ts"
+
+/**
+ * Spreads a window over a round trip (RFC 9002 §7.7, spec §14.7). A bucket of bytes fills at 1.25 windows per smoothed RTT, 2 in
+ * slow start, and holds 2 ms' worth. A timer that comes late finds what it missed in the bucket too, so that a coarse timer costs
+ * no throughput; a sender without data misses nothing.
+ */
+
+const gain = 1.25
+const slowStartGain = 2
+/** A burst is worth this much time … */
+const burstTime: Micros = 2_000
+/** … and at least and at most this many datagrams. */
+const smallestBurst = 10
+const largestBurst = 256
+/** A paused sender is woken for this much time's worth at once, or a quarter of a round trip's, not for every datagram. */
+const wakeTime: Micros = 1_000
+
+export class Pacer {
+  readonly #controller: CongestionController
+  readonly #rtt: RoundTripTime
+  #datagramSize: Bytes
+  /** Bytes that may go now; below 0 after probes, which do not ask. */
+  #room: Bytes
+  #filledAt: Micros = 0
+  /** When a paused sender was told to come back; never when it was not paused, or has come. */
+  #promisedAt: Micros = never
+
+  constructor(controller: CongestionController, rtt: RoundTripTime, datagramSize: Bytes) {
+    this.#controller = controller
+    this.#rtt = rtt
+    this.#datagramSize = datagramSize
+    this.#room = smallestBurst * datagramSize
+  }
+
+  setDatagramSize(bytes: Bytes): void {
+    this.#datagramSize = bytes
+  }
+
+  /** When a datagram may go: `now`, or a later time to come back at. */
+  paceAt(now: Micros): Micros {
+    this.#fill(now)
+    if (this.#room >= this.#datagramSize) return now
+    const rate = this.#rate()
+    const worth = Math.max(this.#datagramSize, rate * Math.min(wakeTime, this.#rtt.smoothed / 4))
+    const wanted = Math.min(worth, this.#burst(rate))
+    this.#promisedAt = now + Math.max(1, Math.ceil((wanted - this.#room) / rate))
+    return this.#promisedAt
+  }
+
+  handleSent(now: Micros, bytes: Bytes): void {
+    this.#fill(now)
+    this.#room -= bytes
+  }
+
+  /** The sender has nothing to send: from here on no timer can miss anything for it, and what it missed is forgotten. */
+  rest(now: Micros): void {
+    this.#fill(now)
+    this.#promisedAt = never
+    this.#room = Math.min(this.#room, this.#burst(this.#rate()))
+  }
+
+  /** Time fills the bucket up to a burst; the time since a missed promise fills it beyond, up to the largest burst. */
+  #fill(now: Micros): void {
+    if (now <= this.#filledAt) return
+    const rate = this.#rate()
+    const missed = Math.max(0, now - Math.max(this.#promisedAt, this.#filledAt))
+    const filled = this.#room + (now - this.#filledAt - missed) * rate
+    this.#room = Math.max(this.#room, Math.min(filled, this.#burst(rate)))
+    const caughtUp = this.#room + missed * rate
+    this.#room = Math.max(this.#room, Math.min(caughtUp, largestBurst * this.#datagramSize))
+    this.#filledAt = now
+    if (now >= this.#promisedAt) this.#promisedAt = never
+  }
+
+  /** Bytes per microsecond. */
+  #rate(): number {
+    return (this.#controller.inSlowStart ? slowStartGain : gain) * this.#controller.window / this.#rtt.smoothed
+  }
+
+  #burst(rate: number): Bytes {
+    const datagrams = Math.min(Math.max(rate * burstTime / this.#datagramSize, smallestBurst), largestBurst)
+    return datagrams * this.#datagramSize
+  }
+}

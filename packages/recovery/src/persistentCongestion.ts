@@ -1,0 +1,56 @@
+import { type Micros, never, type PacketNumber } from "@pure-link/wire"
+import type { RoundTripTime } from "./roundTripTime.ts"
+
+/**
+ * Persistent congestion (RFC 9002 §7.6): everything sent for three probe timeouts was lost. Losses are declared in the order of
+ * numbers, so that a run of consecutive lost numbers is a time in which nothing got through. Only flights sent after the first
+ * RTT sample count, and after the last collapse: one lost flight collapses the window once.
+ */
+
+/** Probe timeouts of silence that make it (RFC 9002 §7.6.1). */
+const persistentThreshold = 3
+
+export class PersistentCongestion {
+  /** Flights sent before this do not count. */
+  #countsFrom: Micros = never
+  /** The latest run of consecutive lost numbers; empty when last < first. */
+  #first: PacketNumber = 0
+  #last: PacketNumber = -1
+  #firstSentAt: Micros = 0
+  #lastSentAt: Micros = 0
+
+  handleFirstSample(now: Micros): void {
+    this.#countsFrom = now
+  }
+
+  handleLost(number: PacketNumber, sentAt: Micros): void {
+    if (sentAt < this.#countsFrom) return
+    if (this.#last < this.#first || number !== this.#last + 1) {
+      this.#first = number
+      this.#firstSentAt = sentAt
+    }
+    this.#last = number
+    this.#lastSentAt = sentAt
+  }
+
+  /** A number declared lost had arrived after all; `nextSentAt` is when the number after it was sent. */
+  handleLate(number: PacketNumber, nextSentAt: Micros): void {
+    if (number < this.#first || number > this.#last) return
+    this.#first = number + 1
+    this.#firstSentAt = nextSentAt
+  }
+
+  isEstablished(rtt: RoundTripTime): boolean {
+    return this.#last > this.#first && this.#lastSentAt - this.#firstSentAt > persistentThreshold * rtt.probeTimeout()
+  }
+
+  handleEstablished(now: Micros): void {
+    this.#countsFrom = now
+    this.forget()
+  }
+
+  /** The flights of the run are no longer known. */
+  forget(): void {
+    this.#last = this.#first - 1
+  }
+}

@@ -1,0 +1,430 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { TraceEvent } from "@pure-link/trace"
+import { never } from "@pure-link/wire"
+import { NewReno } from "./congestion/newReno.ts"
+import type { NumberList } from "./numberList.ts"
+import { probeTimeoutCeiling, Recovery } from "./recovery.ts"
+
+const datagram = 1_200
+const ms = 1_000
+
+const numbers = (list: NumberList): Array<number> => [...list.values.subarray(0, list.length)].sort((a, b) => a - b)
+
+/** A recovery over NewReno, whose window is easy to reckon, and the calls of a sender in short. */
+class Fixture {
+  readonly events: Array<TraceEvent> = []
+  readonly recovery: Recovery
+
+  constructor(flights = 1_024) {
+    this.recovery = new Recovery({
+      controller: new NewReno({ datagramSize: datagram, largestWindow: 10_000 * datagram }),
+      datagramSize: datagram,
+      flights,
+      trace: { packets: true, emit: (event) => this.events.push(event) }
+    })
+  }
+
+  get window(): number {
+    return this.recovery.controller.window / datagram
+  }
+
+  send(now: number, count: number): void {
+    for (let i = 0; i < count; i++) this.recovery.handleSent(now, datagram, false)
+  }
+
+  /** One answer that reports these ranges. */
+  answer(now: number, ranges: ReadonlyArray<readonly [number, number]>, seen = false): void {
+    this.recovery.beginAnswer(now)
+    for (const [low, high] of ranges) this.recovery.acknowledge(low, high, seen)
+    this.recovery.endAnswer(now, Math.max(...ranges.map(([, high]) => high)), 0)
+  }
+
+  outcome(): Record<string, Array<number>> {
+    const lists = Object.entries(this.recovery.outcome).map(([name, list]) => [name, numbers(list as NumberList)] as const)
+    return Object.fromEntries(lists.filter(([, list]) => list.length > 0))
+  }
+
+  /** Times out at each deadline, sending a probe when asked to, until `end`; returns the times of probes. */
+  probesUntil(end: number): Array<number> {
+    const times: Array<number> = []
+    for (let now = this.recovery.deadline(); now <= end; now = this.recovery.deadline()) {
+      if (this.recovery.handleTimeout(now) !== "probe") continue
+      times.push(now)
+      this.recovery.handleSent(now, datagram, true)
+    }
+    return times
+  }
+}
+
+/** A fixture with one answered packet, number 0, at an RTT of 100 ms: smoothed 100, variance 50, probe timeout 300. */
+const measured = (flights?: number): Fixture => {
+  const fixture = new Fixture(flights)
+  fixture.send(0, 1)
+  fixture.answer(100 * ms, [[0, 0]])
+  return fixture
+}
+
+describe("Recovery: answers", () => {
+  it("settles flights once, ACK and SEEN apart, and both leave the flight", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 8)
+    fixture.recovery.beginAnswer(200 * ms)
+    assert.isTrue(fixture.recovery.acknowledge(1, 2, false))
+    assert.isTrue(fixture.recovery.acknowledge(3, 4, true))
+    assert.isTrue(fixture.recovery.acknowledge(0, 4, false))
+    fixture.recovery.endAnswer(200 * ms, 4, 0)
+    assert.deepStrictEqual(fixture.outcome(), { acked: [1, 2], seen: [3, 4] })
+    assert.deepStrictEqual([fixture.recovery.inFlightCount, fixture.recovery.inFlightBytes], [4, 4 * datagram])
+    fixture.answer(201 * ms, [[0, 4]])
+    assert.deepStrictEqual(fixture.outcome(), {})
+    assert.strictEqual(fixture.window, 14)
+  })
+
+  it("measures the round trip only when the largest reported number is newly settled, less the delay", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 2)
+    fixture.answer(180 * ms, [[2, 2]])
+    assert.strictEqual(fixture.recovery.rtt.latest, 80 * ms)
+    fixture.answer(300 * ms, [[1, 2]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [1] })
+    assert.strictEqual(fixture.recovery.rtt.latest, 80 * ms)
+    fixture.send(300 * ms, 1)
+    fixture.recovery.beginAnswer(420 * ms)
+    fixture.recovery.acknowledge(3, 3, false)
+    fixture.recovery.endAnswer(420 * ms, 3, 40 * ms)
+    // 7/8 of 97.5 and 1/8 of (120 − 40)
+    assert.strictEqual(fixture.recovery.rtt.smoothed, (97.5 * 7 + 80) / 8 * ms)
+  })
+
+  it("refuses ranges that name numbers never sent, or none, without any effect", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 3)
+    fixture.recovery.beginAnswer(200 * ms)
+    for (const [low, high] of [[1, 4], [4, 4], [3, 2], [-1, 2], [2, 2 ** 53 - 1], [Number.NaN, 1]] as const) {
+      assert.isFalse(fixture.recovery.acknowledge(low, high, false), `${low}–${high}`)
+    }
+    fixture.recovery.endAnswer(200 * ms, 2 ** 53 - 1, 0)
+    assert.deepStrictEqual(fixture.outcome(), {})
+    assert.deepStrictEqual([fixture.recovery.inFlightCount, fixture.window], [3, 10])
+    assert.strictEqual(fixture.recovery.rtt.latest, 100 * ms)
+    assert.strictEqual(fixture.recovery.counters.violations, 6)
+  })
+
+  it("ignores numbers that the ring has long left, and acknowledges those it holds", () => {
+    const fixture = measured(64)
+    for (let round = 1; round < 40; round++) {
+      fixture.send(round * 100 * ms, 10)
+      fixture.answer((round + 1) * 100 * ms, [[0, fixture.recovery.nextNumber - 1]])
+      assert.strictEqual(fixture.recovery.outcome.acked.length, 10)
+    }
+    assert.isFalse(fixture.recovery.isInRing(fixture.recovery.nextNumber - 65))
+    assert.isTrue(fixture.recovery.isInRing(fixture.recovery.nextNumber - 64))
+    assert.strictEqual(fixture.recovery.slotOf(390), 390 % 64)
+    assert.strictEqual(fixture.recovery.inFlightCount, 0)
+  })
+})
+
+describe("Recovery: loss (RFC 9002 §6.1)", () => {
+  it("declares a flight lost three numbers below the largest acknowledged, not two", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 5)
+    fixture.answer(200 * ms, [[3, 3]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [3] })
+    fixture.answer(201 * ms, [[4, 4]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [4], lost: [1] })
+    fixture.answer(202 * ms, [[5, 5]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [5], lost: [2] })
+  })
+
+  it("declares a flight lost 9/8 round trips after it was sent, to the microsecond, by a timer", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 1)
+    fixture.send(101 * ms, 1)
+    fixture.answer(201 * ms, [[2, 2]])
+    assert.strictEqual(fixture.recovery.deadline(), 100 * ms + 112_500)
+    assert.strictEqual(fixture.recovery.handleTimeout(100 * ms + 112_499), "none")
+    assert.strictEqual(fixture.recovery.handleTimeout(100 * ms + 112_500), "loss")
+    assert.deepStrictEqual(fixture.outcome(), { lost: [1] })
+    assert.strictEqual(fixture.recovery.deadline(), never)
+  })
+
+  it("takes the larger of smoothed and latest RTT, so that one spike is no mass loss", () => {
+    const fixture = measured()
+    for (let i = 0; i < 3; i++) fixture.send((100 + i) * ms, 1)
+    fixture.answer(500 * ms, [[3, 3]])
+    // The latest sample is 398 ms: the two before were sent 399 and 400 ms ago, less than 9/8 of it.
+    assert.deepStrictEqual(fixture.outcome(), { acked: [3] })
+  })
+
+  it("never declares what was sent after the largest acknowledged", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 5)
+    fixture.answer(200 * ms, [[1, 1]])
+    assert.strictEqual(fixture.recovery.handleTimeout(10_000 * ms), "probe")
+    assert.deepStrictEqual(fixture.outcome(), {})
+    assert.strictEqual(fixture.recovery.inFlightCount, 4)
+  })
+
+  it("reduces once per round trip of losses", () => {
+    const fixture = measured()
+    const before = fixture.window
+    fixture.send(100 * ms, 20)
+    fixture.answer(200 * ms, [[4, 4]])
+    fixture.answer(201 * ms, [[7, 7]])
+    fixture.answer(202 * ms, [[11, 20]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: Array.from({ length: 10 }, (_, i) => 11 + i), lost: [5, 6, 8, 9, 10] })
+    assert.strictEqual(fixture.recovery.counters.reductions, 1)
+    assert.strictEqual(fixture.window, before / 2)
+    fixture.send(203 * ms, 5)
+    fixture.answer(303 * ms, [[25, 25]])
+    assert.strictEqual(fixture.recovery.counters.reductions, 2)
+  })
+
+  it("reports the acknowledgement of a lost flight as late: it frees nothing twice and grows nothing", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 6)
+    fixture.answer(200 * ms, [[5, 5]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [5], lost: [1, 2] })
+    const { window } = fixture
+    const { inFlightBytes } = fixture.recovery
+    fixture.send(200 * ms, 1)
+    fixture.answer(205 * ms, [[1, 1]])
+    assert.deepStrictEqual(fixture.outcome(), { late: [1] })
+    fixture.answer(206 * ms, [[1, 2]], true)
+    assert.deepStrictEqual(fixture.outcome(), { lateSeen: [2] })
+    assert.deepStrictEqual([fixture.window, fixture.recovery.inFlightBytes], [window, inFlightBytes + datagram])
+    fixture.answer(207 * ms, [[1, 2]])
+    assert.deepStrictEqual(fixture.outcome(), {})
+  })
+
+  it("keeps a lost flight until its slot is needed, and then takes no acknowledgement of it", () => {
+    const fixture = measured(64)
+    fixture.send(100 * ms, 4)
+    fixture.answer(200 * ms, [[4, 4]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [4], lost: [1] })
+    fixture.send(200 * ms, 60)
+    assert.isTrue(fixture.recovery.isInRing(1))
+    fixture.send(200 * ms, 1)
+    assert.isFalse(fixture.recovery.isInRing(1))
+    fixture.answer(210 * ms, [[0, 1]])
+    assert.deepStrictEqual(fixture.outcome(), {})
+  })
+})
+
+describe("Recovery: probe timeout (RFC 9002 §6.2, spec §14.6)", () => {
+  it("counts from the last packet sent, and never runs with nothing in flight", () => {
+    const fixture = measured()
+    assert.strictEqual(fixture.recovery.deadline(), never)
+    fixture.send(100 * ms, 1)
+    fixture.send(150 * ms, 1)
+    assert.strictEqual(fixture.recovery.deadline(), (150 + 300) * ms)
+    assert.strictEqual(fixture.recovery.handleTimeout(449 * ms), "none")
+  })
+
+  it("doubles once per expiry up to the ceiling, with one probe each, and shrinks no window", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 3)
+    const { window } = fixture
+    const probes = fixture.probesUntil(15_000 * ms)
+    const waits = probes.map((at, i) => (at - (probes[i - 1] ?? 100 * ms)) / ms)
+    assert.deepStrictEqual(waits, [300, 600, 1_200, 2_400, 2_800, 2_800, 2_800])
+    assert.deepStrictEqual([fixture.recovery.probeCount, fixture.recovery.counters.probes, fixture.window], [7, 7, window])
+  })
+
+  it("keeps a base timeout that is above the ceiling", () => {
+    const fixture = new Fixture()
+    fixture.send(0, 1)
+    fixture.answer(2_000 * ms, [[0, 0]])
+    fixture.send(2_000 * ms, 1)
+    assert.isAbove(6_000 * ms, probeTimeoutCeiling)
+    assert.deepStrictEqual(fixture.probesUntil(15_000 * ms), [8_000 * ms, 14_000 * ms])
+  })
+
+  it("ends the back-off with any answer, and tells how long none came", () => {
+    const fixture = measured()
+    assert.deepStrictEqual([fixture.recovery.answeredAt, fixture.recovery.firstUnansweredAt], [100 * ms, never])
+    fixture.send(150 * ms, 1)
+    fixture.probesUntil(3_000 * ms)
+    assert.strictEqual(fixture.recovery.firstUnansweredAt, 150 * ms)
+    assert.isAbove(fixture.recovery.probeCount, 2)
+    fixture.recovery.handleAnswered(3_000 * ms)
+    assert.deepStrictEqual([fixture.recovery.probeCount, fixture.recovery.firstUnansweredAt], [0, never])
+    assert.strictEqual(fixture.recovery.currentProbeTimeout(), 300 * ms)
+  })
+
+  it("finds a slot for a probe when the ring is full", () => {
+    const fixture = measured(64)
+    fixture.send(100 * ms, 64)
+    assert.isTrue(fixture.recovery.ringIsFull())
+    assert.strictEqual(fixture.recovery.handleTimeout(fixture.recovery.deadline()), "probe")
+    assert.deepStrictEqual(fixture.outcome(), { lost: [1] })
+    assert.strictEqual(fixture.recovery.handleSent(400 * ms, datagram, true), 65)
+    assert.strictEqual(fixture.recovery.inFlightCount, 64)
+  })
+})
+
+describe("Recovery: persistent congestion (RFC 9002 §7.6)", () => {
+  it("follows the example of the RFC: lost for more than three probe timeouts, then one acknowledgement", () => {
+    // As in RFC 9002 §7.6.3, in units of this path's probe timeout of 300 ms: a flight, and probes after 1, 3 and 7 of them.
+    const fixture = measured()
+    fixture.send(100 * ms, 8)
+    const probes = fixture.probesUntil(2_300 * ms)
+    assert.strictEqual(probes.length, 3)
+    fixture.answer(2_300 * ms, [[11, 11]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [11], lost: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] })
+    assert.strictEqual(fixture.window, 2)
+    assert.deepStrictEqual([fixture.recovery.counters.reductions, fixture.recovery.counters.persistentCongestions], [1, 1])
+  })
+
+  it("collapses once for a whole lost flight, even if two answers find two long halves of it", () => {
+    const fixture = measured()
+    for (let i = 0; i < 80; i++) fixture.send((100 + 50 * i) * ms, 1)
+    // The first answer gives no sample, which would be that of a slow path: its largest number is another one.
+    fixture.recovery.beginAnswer(4_060 * ms)
+    fixture.recovery.acknowledge(40, 40, false)
+    fixture.recovery.endAnswer(4_060 * ms, 41, 0)
+    assert.strictEqual(fixture.recovery.outcome.lost.length, 39)
+    assert.deepStrictEqual([fixture.window, fixture.recovery.counters.persistentCongestions], [2, 1])
+    fixture.answer(4_150 * ms, [[80, 80]])
+    assert.strictEqual(fixture.recovery.outcome.lost.length, 39)
+    assert.deepStrictEqual([fixture.recovery.counters.reductions, fixture.recovery.counters.persistentCongestions], [1, 1])
+  })
+
+  it("collapses again when all that was sent since is lost too", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 8)
+    fixture.probesUntil(2_300 * ms)
+    fixture.answer(2_300 * ms, [[11, 11]])
+    fixture.send(2_400 * ms, 2)
+    const probes = fixture.probesUntil(9_000 * ms)
+    const last = fixture.recovery.nextNumber - 1
+    fixture.answer(probes.at(-1)! + 100 * ms, [[last, last]])
+    assert.deepStrictEqual([fixture.recovery.counters.reductions, fixture.recovery.counters.persistentCongestions], [2, 2])
+  })
+
+  it("is not declared when a packet between was acknowledged", () => {
+    const fixture = measured()
+    for (let i = 0; i < 20; i++) fixture.send((100 + 50 * i) * ms, 1)
+    fixture.answer(1_150 * ms, [[10, 10], [20, 20]])
+    assert.deepStrictEqual(fixture.outcome()["lost"], [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19])
+    assert.strictEqual(fixture.recovery.counters.persistentCongestions, 0)
+  })
+
+  it("is not declared when a packet between proves late", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 1)
+    fixture.send(500 * ms, 1)
+    for (let i = 0; i < 3; i++) fixture.send(900 * ms, 1)
+    fixture.answer(950 * ms, [[5, 5]])
+    assert.deepStrictEqual(fixture.outcome()["lost"], [1, 2])
+    fixture.answer(951 * ms, [[2, 2]])
+    assert.deepStrictEqual(fixture.outcome(), { late: [2] })
+    for (let i = 0; i < 3; i++) fixture.send(1_100 * ms, 1)
+    fixture.answer(1_250 * ms, [[8, 8]])
+    assert.strictEqual(fixture.recovery.counters.persistentCongestions, 0)
+  })
+
+  it("is not declared for a span of three probe timeouts, only beyond", () => {
+    for (const [span, expected] of [[3 * 300, 0], [3 * 300 + 1, 1]] as const) {
+      const fixture = measured()
+      fixture.send(100 * ms, 1)
+      fixture.send((100 + span) * ms, 1)
+      // Acknowledged 100 ms after it was sent: smoothed stays, variance falls to 37.5 ms, so that a probe timeout is 250 ms …
+      fixture.send((100 + span) * ms, 3)
+      // … unless its sample is no sample: the largest reported number is not newly settled.
+      fixture.recovery.beginAnswer((200 + span) * ms)
+      fixture.recovery.acknowledge(5, 5, false)
+      fixture.recovery.endAnswer((200 + span) * ms, 6, 0)
+      assert.deepStrictEqual(fixture.outcome(), { acked: [5], lost: [1, 2] })
+      assert.strictEqual(fixture.recovery.counters.persistentCongestions, expected, `${span} ms`)
+    }
+  })
+
+  it("needs a round-trip sample from before the lost packets were sent", () => {
+    const fixture = new Fixture()
+    for (let i = 0; i < 40; i++) fixture.send(i * 500 * ms, 1)
+    fixture.answer(19_600 * ms, [[39, 39]])
+    assert.isAbove(fixture.recovery.outcome.lost.length, 30)
+    assert.strictEqual(fixture.recovery.counters.persistentCongestions, 0)
+  })
+
+  it("restarts the minimum RTT", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 8)
+    const probes = fixture.probesUntil(8_000 * ms)
+    const last = fixture.recovery.nextNumber - 1
+    fixture.answer(probes.at(-1)! + 300 * ms, [[last, last]])
+    assert.strictEqual(fixture.recovery.counters.persistentCongestions, 1)
+    assert.strictEqual(fixture.recovery.rtt.minimum, 300 * ms)
+  })
+})
+
+describe("Recovery: window and flights", () => {
+  it("allows a datagram while it fits the window, and a probe always", () => {
+    const fixture = new Fixture()
+    fixture.send(0, 9)
+    assert.isTrue(fixture.recovery.windowAllows(datagram))
+    assert.isFalse(fixture.recovery.windowAllows(datagram + 1))
+    fixture.send(0, 1)
+    assert.isFalse(fixture.recovery.windowAllows(1))
+    fixture.recovery.handleSent(0, datagram, true)
+    assert.strictEqual(fixture.recovery.inFlightBytes, 11 * datagram)
+  })
+
+  it("grows nothing while want of data or credit held the sender back, until told otherwise", () => {
+    const fixture = new Fixture()
+    fixture.send(0, 8)
+    fixture.recovery.setLimited(0, true)
+    fixture.answer(100 * ms, [[0, 1]])
+    assert.strictEqual(fixture.window, 10)
+    fixture.recovery.setLimited(100 * ms, false)
+    fixture.answer(101 * ms, [[2, 3]])
+    assert.strictEqual(fixture.window, 12)
+  })
+
+  it("grows nothing while less than half of the window was used for two round trips, whatever paused the sender", () => {
+    const fixture = new Fixture()
+    const windows: Array<number> = []
+    for (const count of [5, 4, 4, 4, 10]) {
+      const now = windows.length * 100 * ms
+      fixture.send(now, count)
+      fixture.recovery.setLimited(now, false)
+      fixture.answer(now + 100 * ms, [[0, fixture.recovery.nextNumber - 1]])
+      windows.push(fixture.window)
+    }
+    assert.deepStrictEqual(windows, [11, 11, 11, 11, 21])
+  })
+
+  it("takes a full window as fully used, whatever the sender wanted", () => {
+    const fixture = new Fixture()
+    fixture.send(0, 10)
+    fixture.recovery.setLimited(0, true)
+    fixture.answer(100 * ms, [[0, 9]])
+    assert.strictEqual(fixture.window, 20)
+  })
+
+  it("forgets flights without a signal, and then takes no acknowledgement of them", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 6)
+    fixture.answer(200 * ms, [[5, 5]])
+    const { window } = fixture
+    fixture.recovery.forgetFlights()
+    assert.deepStrictEqual([fixture.recovery.inFlightBytes, fixture.recovery.inFlightCount], [0, 0])
+    assert.strictEqual(fixture.recovery.deadline(), never)
+    assert.deepStrictEqual(fixture.outcome(), {})
+    fixture.answer(210 * ms, [[1, 6]])
+    assert.deepStrictEqual(fixture.outcome(), {})
+    assert.strictEqual(fixture.window, window)
+    assert.strictEqual(fixture.recovery.handleSent(220 * ms, datagram, false), 7)
+  })
+
+  it("traces losses, late flights, probes and reductions", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 5)
+    fixture.answer(200 * ms, [[4, 4]])
+    fixture.answer(201 * ms, [[1, 1]])
+    fixture.probesUntil(900 * ms)
+    const tags = fixture.events.map((event) => event._tag)
+    assert.includeMembers(tags, ["RoundTripMeasured", "FlightLost", "WindowReduced", "FlightLate", "ProbeTimeoutExpired"])
+  })
+})

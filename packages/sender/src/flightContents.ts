@@ -1,0 +1,83 @@
+import type { PacketNumber } from "@pure-link/wire"
+import type { Position } from "./recordQueue.ts"
+
+/**
+ * What every flight carried, in arrays parallel to recovery's ring: its spans, and marks. Recovery judges numbers and bytes; this
+ * says what a verdict means for records and STREAM.
+ */
+
+/** Spans that one packet carries at most. */
+export const spansInFlight = 4
+
+/** Marks of a flight. */
+export const Mark = {
+  /** It carried the STREAM frame. */
+  stream: 1,
+  /** A later flight, or the list of what needs sending again, has taken its spans over: its loss sends nothing again. */
+  replaced: 2,
+  /** It was answered, or has left. */
+  settled: 4
+} as const
+
+export class FlightContents {
+  readonly #mask: number
+  readonly #numbers: Float64Array
+  readonly #marks: Uint8Array
+  readonly #counts: Uint8Array
+  readonly #starts: Float64Array
+  readonly #ends: Float64Array
+
+  constructor(ringSize: number) {
+    this.#mask = ringSize - 1
+    this.#numbers = new Float64Array(ringSize).fill(-1)
+    this.#marks = new Uint8Array(ringSize)
+    this.#counts = new Uint8Array(ringSize)
+    this.#starts = new Float64Array(ringSize * spansInFlight)
+    this.#ends = new Float64Array(ringSize * spansInFlight)
+  }
+
+  get ringSize(): number {
+    return this.#mask + 1
+  }
+
+  /** Begins the entry of a packet; its spans are added next. */
+  begin(number: PacketNumber, marks: number): void {
+    const slot = number & this.#mask
+    this.#numbers[slot] = number
+    this.#marks[slot] = marks
+    this.#counts[slot] = 0
+  }
+
+  addSpan(number: PacketNumber, start: Position, end: Position): void {
+    const slot = number & this.#mask
+    const at = slot * spansInFlight + this.#counts[slot]!++
+    this.#starts[at] = start
+    this.#ends[at] = end
+  }
+
+  /** Whether the ring still knows the packet. */
+  knows(number: PacketNumber): boolean {
+    return number >= 0 && this.#numbers[number & this.#mask] === number
+  }
+
+  has(number: PacketNumber, mark: number): boolean {
+    return (this.#marks[number & this.#mask]! & mark) !== 0
+  }
+
+  mark(number: PacketNumber, mark: number): void {
+    const slot = number & this.#mask
+    this.#marks[slot] = this.#marks[slot]! | mark
+  }
+
+  spanCount(number: PacketNumber): number {
+    return this.#counts[number & this.#mask]!
+  }
+
+  spanStart(number: PacketNumber, i: number): Position {
+    return this.#starts[(number & this.#mask) * spansInFlight + i]!
+  }
+
+  spanEnd(number: PacketNumber, i: number): Position {
+    return this.#ends[(number & this.#mask) * spansInFlight + i]!
+  }
+}

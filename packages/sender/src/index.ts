@@ -1,0 +1,2 @@
+export * from "./events.ts"
+export { type SenderCounters, SenderLink, type SenderOptions } from "./link.ts"

@@ -1,0 +1,200 @@
+import type { Offer, PacketKey } from "@pure-link/keys"
+import {
+  type Bytes,
+  type Epoch,
+  epochBitsOf,
+  FrameType,
+  type Id64,
+  type PacketNumber,
+  partFrameOverhead,
+  partsInFrame,
+  recordsFrameOverhead,
+  type RecordNumber,
+  runPrefixOf,
+  smallestEpochPacket,
+  type StreamFrame,
+  streamFrameLength,
+  tagLength,
+  writeLongHeader,
+  writeOffer,
+  writePartHeader,
+  writeRecordsHeader,
+  writeResponse,
+  writeShortHeader,
+  writeStream
+} from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
+import type { Position, RecordQueue } from "./recordQueue.ts"
+
+/**
+ * Writes one packet in place: header, control frames, then parts of records as spec §4.1, §4.2 and §9.2 cut them, then padding, and
+ * seals it. It knows layout and room; what goes in is the link's matter.
+ */
+
+/** Records up to this length are cut only when at least `leastCut` bytes of room are left for them (spec §9.2). */
+const shortRecord = 255
+const leastCut = 64
+/** Fewer bytes than this left over in a full packet are PADDING (spec §9.2). */
+const leastLeftOver = 3
+const largestShortOffset = 0xffff
+
+export class PacketBuilder {
+  /** Record bytes written into the packet so far. */
+  recordBytes: Bytes = 0
+  /** Whether the packet carries parts, which may all be empty records. */
+  hasRecords = false
+
+  readonly #keyId: number
+  readonly #lengths = new Uint16Array(partsInFrame)
+  #out: Uint8Array = new Uint8Array(0)
+  #start = 0
+  #bodyStart = 0
+  #at = 0
+  #limit = 0
+  #epoch: Epoch = 0
+  #number: PacketNumber = 0
+
+  constructor(keyId: number) {
+    this.#keyId = keyId
+  }
+
+  /** Begins a packet of at most `size` bytes at `out[start…]`; the long header names the whole run (spec §3.7). */
+  begin(
+    out: Uint8Array,
+    start: number,
+    size: Bytes,
+    long: boolean,
+    run: Id64,
+    epoch: Epoch,
+    number: PacketNumber
+  ): void {
+    assert(start + size <= out.length, "no room for a datagram")
+    const bits = epochBitsOf(epoch)
+    this.#out = out
+    this.#start = start
+    this.#limit = start + size - tagLength
+    this.#epoch = epoch
+    this.#number = number
+    this.#bodyStart = long
+      ? writeLongHeader(out, start, bits, this.#keyId, run, number)
+      : writeShortHeader(out, start, bits, this.#keyId, runPrefixOf(run), number)
+    this.#at = this.#bodyStart
+    this.recordBytes = 0
+    this.hasRecords = false
+  }
+
+  addStream(frame: StreamFrame): void {
+    assert(this.#at + streamFrameLength(frame) <= this.#limit, "STREAM does not fit the packet")
+    this.#at = writeStream(this.#out, this.#at, frame)
+  }
+
+  addOffer(offer: Offer): void {
+    this.#at = writeOffer(this.#out, this.#at, offer)
+  }
+
+  addResponse(token: Id64): void {
+    this.#at = writeResponse(this.#out, this.#at, { token })
+  }
+
+  /** Writes parts from `start` towards `end` while there is room; returns how far they reach. */
+  addSpan(queue: RecordQueue, base: RecordNumber, start: Position, end: Position): Position {
+    let reached = start
+    for (;;) {
+      const from = reached
+      if (from < end) reached = this.#addFrame(queue, base, from, end)
+      if (reached === from) return reached
+    }
+  }
+
+  /** Adds a span only if all of it fits; says whether it did. */
+  addWholeSpan(queue: RecordQueue, base: RecordNumber, start: Position, end: Position): boolean {
+    const at = this.#at
+    const { recordBytes, hasRecords } = this
+    if (this.addSpan(queue, base, start, end) === end) return true
+    this.#at = at
+    this.recordBytes = recordBytes
+    this.hasRecords = hasRecords
+    return false
+  }
+
+  /** Completes and seals the packet; returns its length. `isFull`: more was waiting than fitted. */
+  finish(key: PacketKey, isFull: boolean): Bytes {
+    if (this.#at === this.#bodyStart) this.#out[this.#at++] = FrameType.ping
+    if (isFull && this.#limit - this.#at < leastLeftOver) this.#padTo(this.#limit)
+    if (this.#epoch > 0) this.#padTo(this.#start + smallestEpochPacket - tagLength)
+    key.seal(this.#out, this.#start, this.#bodyStart, this.#at, this.#number)
+    return this.#at + tagLength - this.#start
+  }
+
+  #padTo(end: number): void {
+    if (end <= this.#at) return
+    this.#out.fill(FrameType.padding, this.#at, end)
+    this.#at = end
+  }
+
+  /** Writes one RECORDS or PART frame from `start` on; returns how far it reaches, `start` itself for want of room. */
+  #addFrame(queue: RecordQueue, base: RecordNumber, start: Position, end: Position): Position {
+    const number = queue.recordAt(start)
+    const offset = start - queue.positionOf(number)
+    return offset > largestShortOffset
+      ? this.#addPart(queue, base, number, offset, end)
+      : this.#addRecords(queue, base, number, offset, end)
+  }
+
+  #addPart(queue: RecordQueue, base: RecordNumber, number: RecordNumber, offset: Bytes, end: Position): Position {
+    const start = queue.positionOf(number) + offset
+    const rest = Math.min(queue.lengthOf(number) - offset, end - start)
+    const length = Math.min(rest, this.#limit - this.#at - partFrameOverhead)
+    if (length < 1) return start
+    const endsRecord = length === queue.lengthOf(number) - offset
+    this.#at = writePartHeader(this.#out, this.#at, number - base, offset, length, endsRecord)
+    this.#copy(queue, number, offset, length)
+    return start + length + (endsRecord ? 1 : 0)
+  }
+
+  #addRecords(queue: RecordQueue, base: RecordNumber, first: RecordNumber, offset: Bytes, end: Position): Position {
+    const room = this.#limit - this.#at
+    const start = queue.positionOf(first) + offset
+    let position = start
+    let number = first
+    let count = 0
+    let bytes = 0
+    let wide = false
+    let endsRecord = true
+    while (count < partsInFrame && position < end && endsRecord) {
+      const recordEnd = queue.positionOf(number + 1)
+      endsRecord = end >= recordEnd
+      let length = (endsRecord ? recordEnd - 1 : end) - position
+      if (length > room - bytes - recordsFrameOverhead(count + 1, wide || length > 255)) {
+        length = cutLength(room - bytes, count + 1, wide)
+        if (length < (queue.lengthOf(number) > shortRecord ? 1 : leastCut)) {
+          endsRecord = true
+          break
+        }
+        endsRecord = false
+      }
+      wide ||= length > 255
+      this.#lengths[count++] = length
+      bytes += length
+      position = endsRecord ? recordEnd : position + length
+      number++
+    }
+    if (count === 0) return start
+    this.#at = writeRecordsHeader(this.#out, this.#at, first - base, offset, this.#lengths, count, endsRecord)
+    this.#copy(queue, first, offset, bytes)
+    return position
+  }
+
+  #copy(queue: RecordQueue, number: RecordNumber, offset: Bytes, length: Bytes): void {
+    queue.copy(number, offset, length, this.#out, this.#at)
+    this.#at += length
+    this.recordBytes += length
+    this.hasRecords = true
+  }
+}
+
+/** The longest part that still fits as the last of `count`, in the width of lengths that gives it more. */
+const cutLength = (room: Bytes, count: number, wide: boolean): number => {
+  const inWide = room - recordsFrameOverhead(count, true)
+  return wide ? inWide : Math.max(inWide, Math.min(255, room - recordsFrameOverhead(count, false)))
+}

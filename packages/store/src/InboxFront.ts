@@ -1,0 +1,241 @@
+import { type Inbox, type InboxRecord, type InputSummary, StoreError } from "@pure-link/ports"
+import type { CommitOutcome, Id64, RecordNumber, StoreIntent, StreamCursor, StreamName } from "@pure-link/wire"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { ok as assert } from "node:assert/strict"
+import type { Acknowledgement, InboxContents, InboxGroup, InboxProgress, InboxRows } from "./file/inboxFile.ts"
+import type { ReadBounds } from "./file/reading.ts"
+import type { StoreCounters } from "./StoreCounters.ts"
+import { type Ticket, WaitingLine } from "./WaitingLine.ts"
+
+/**
+ * The inbox that callers see, over something that carries out one transaction at a time, in memory or on disk. It makes groups
+ * of waiting commits and acknowledgements (one fsync each), and keeps cursors in memory, moved only after the commit returned.
+ */
+
+/** What carries out transactions and reads. */
+export interface InboxEngine {
+  readonly transact: (group: InboxGroup) => Effect.Effect<InboxProgress, StoreError>
+  readonly read: (input: string, after: number, bounds: ReadBounds) => Effect.Effect<InboxRows, StoreError>
+  readonly consumerPosition: (input: string, consumer: string) => Effect.Effect<number, StoreError>
+  /** Prunes as much as one transaction may; 0 when nothing is left to prune. */
+  readonly prune: (
+    input: string,
+    through: number
+  ) => Effect.Effect<{ readonly pruned: number; readonly transactions: number }, StoreError>
+  readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
+}
+
+/** A call that waits for a transaction: batches to store, or a consumer's acknowledgement. */
+interface Call {
+  readonly intents: ReadonlyArray<StoreIntent>
+  readonly acknowledgement: Acknowledgement | undefined
+  readonly bytes: number
+}
+
+/** What is known of one (source, input). */
+interface StreamState {
+  current: StreamCursor | undefined
+  readonly retired: Set<Id64>
+}
+
+/** A transaction takes calls up to these bounds, at least one. */
+const groupBytes = 32 * 1_048_576
+const groupCalls = 4_096
+
+export const makeInbox = Effect.fnUntraced(function*(
+  { counters, file }: { readonly file: string; readonly counters: StoreCounters },
+  opened: InboxContents,
+  engine: InboxEngine
+): Effect.fn.Return<Inbox["Service"], never, Scope.Scope> {
+  const streams = rememberStreams(opened)
+  const positions = new Map(opened.positions)
+  const growth = new Map<string, Set<() => void>>()
+  const wake = Latch.makeUnsafe(false)
+  const line = new WaitingLine<Call, ReadonlyArray<CommitOutcome>>(file, () => { wake.openUnsafe() })
+
+  const lastPosition = (input: string): number => positions.get(input) ?? 0
+
+  const takeGroup = () => {
+    let bytes = 0
+    let calls = 0
+    return line.take((call) => {
+      if (calls > 0 && (bytes + call.bytes > groupBytes || calls === groupCalls)) return false
+      bytes += call.bytes
+      calls++
+      return true
+    })
+  }
+
+  const settle = (tickets: ReadonlyArray<Ticket<Call, ReadonlyArray<CommitOutcome>>>, progress: InboxProgress) => {
+    counters.transactions = progress.transactions
+    let i = 0
+    const outcomesOf = tickets.map(({ item: { intents } }) => intents.map((intent) => {
+      const outcome = progress.outcomes[i++]!
+      if (outcome._tag === "Stored") {
+        counters.records += intent.batch.sizes.length
+        counters.bytes += intent.batch.bytes.length
+        streams.remember(intent, outcome.cursor)
+      }
+      return outcome
+    }))
+    for (const [input, position] of progress.positions) positions.set(input, position)
+    tickets.forEach((ticket, t) => ticket.settle(Effect.succeed(outcomesOf[t]!)))
+    for (const [input] of progress.positions) {
+      for (const grown of [...growth.get(input) ?? []]) grown()
+    }
+  }
+
+  /** One transaction, if calls wait for one; says whether there was. */
+  const turn = Effect.uninterruptibleMask((restore) => Effect.suspend(() => {
+    const tickets = takeGroup()
+    if (tickets.length === 0) return Effect.succeed(false)
+    return restore(engine.transact(groupOf(tickets.map((ticket) => ticket.item)))).pipe(
+      Effect.exit,
+      Effect.map((exit) => {
+        if (exit._tag === "Success") settle(tickets, exit.value)
+        else {
+          const interrupted = exit.cause.reasons.every((reason) => reason._tag === "Interrupt")
+          const result = interrupted ? Effect.fail(line.closedError()) : Effect.failCause(exit.cause)
+          for (const ticket of tickets) ticket.settle(result)
+        }
+        return true
+      })
+    )
+  }))
+
+  yield* Effect.addFinalizer(() => Effect.sync(() => line.close()))
+  yield* Effect.forkScoped(Effect.gen(function*() {
+    for (;;) {
+      yield* wake.await
+      yield* Effect.yieldNow // whoever is ready to commit joins this transaction
+      wake.closeUnsafe()
+      while (yield* turn) yield* Effect.yieldNow
+    }
+  }))
+
+  /** Waits until an input's log is beyond a position. */
+  const positionBeyond = (input: string, seen: number): Effect.Effect<number> =>
+    Effect.callback<number>((resume) => {
+      if (lastPosition(input) > seen) return resume(Effect.succeed(lastPosition(input)))
+      const waiters = growth.get(input) ?? new Set()
+      growth.set(input, waiters)
+      const forget = () => {
+        waiters.delete(grown)
+        if (waiters.size === 0 && growth.get(input) === waiters) growth.delete(input)
+      }
+      const grown = () => {
+        forget()
+        resume(Effect.sync(() => lastPosition(input)))
+      }
+      waiters.add(grown)
+      return Effect.sync(forget)
+    })
+
+  return {
+    cursor: (name) => streams.of(name)?.current,
+    isRetired: (name, generation) => streams.of(name)?.retired.has(generation) ?? false,
+    retiredCount: (name) => streams.of(name)?.retired.size ?? 0,
+    commit: (intents) =>
+      Effect.suspend(() => {
+        let bytes = 0
+        for (const { batch } of intents) bytes += assertBatch(batch)
+        return intents.length === 0 ? Effect.succeed([]) : line.join({ intents, acknowledgement: undefined, bytes })
+      }),
+    read: (input, after, most) => Effect.map(engine.read(input, after, most), recordsOf),
+    lastPosition,
+    grown: (input) =>
+      Stream.unfold(-1, (seen: number) => Effect.map(positionBeyond(input, seen), (position) => [position, position] as const)),
+    consumerPosition: (input, consumer) => engine.consumerPosition(input, consumer),
+    acknowledge: (input, consumer, position) =>
+      Effect.suspend(() => {
+        const last = lastPosition(input)
+        if (position > last) {
+          const detail = `${consumer} acknowledges position ${position} of ${input}, whose last is ${last}`
+          return Effect.fail(new StoreError({ reason: "failed", file, detail, remedy: "acknowledge what was read" }))
+        }
+        return Effect.asVoid(line.join({ intents: [], acknowledgement: { input, consumer, position }, bytes: 0 }))
+      }),
+    prune: Effect.fnUntraced(function*(input: string, throughPosition: number) {
+      let total = 0
+      for (;;) {
+        const { pruned, transactions } = yield* engine.prune(input, throughPosition)
+        if (pruned === 0) return total
+        counters.transactions = transactions
+        total += pruned
+      }
+    }),
+    summaries: engine.summaries
+  }
+})
+
+/** The streams' cursors and retired generations, by name. */
+const rememberStreams = (opened: InboxContents) => {
+  const byInput = new Map<string, Map<string, StreamState>>()
+  const make = ({ input, source }: StreamName): StreamState => {
+    const sources = byInput.get(input) ?? new Map<string, StreamState>()
+    byInput.set(input, sources)
+    const state = sources.get(source) ?? { current: undefined, retired: new Set<Id64>() }
+    sources.set(source, state)
+    return state
+  }
+  for (const { generation, input, life, n, retired, source } of opened.streams) {
+    const state = make({ source, input })
+    if (retired) state.retired.add(generation)
+    else state.current = { generation, n, life }
+  }
+  return {
+    of: ({ input, source }: StreamName): StreamState | undefined => byInput.get(input)?.get(source),
+    /** A commit returned: this cursor stands now, and another generation's is retired (spec §8.3). */
+    remember: (name: StreamName, cursor: StreamCursor): void => {
+      const state = make(name)
+      if (state.current !== undefined && state.current.generation !== cursor.generation) {
+        state.retired.add(state.current.generation)
+      }
+      state.current = cursor
+    }
+  }
+}
+
+const assertBatch = ({ bytes, first, sizes }: { first: RecordNumber; bytes: Uint8Array; sizes: Uint32Array }): number => {
+  let total = 0
+  for (const size of sizes) total += size
+  assert(total === bytes.length, `sizes of records from ${first} on add up to ${total} B, not to the ${bytes.length} B given`)
+  return total
+}
+
+/** Copies the batches of all calls into one buffer of its own, which can move to another thread. */
+const groupOf = (calls: ReadonlyArray<Call>): InboxGroup => {
+  const intents = calls.flatMap((call) => call.intents)
+  const bytes = new Uint8Array(intents.reduce((sum, { batch }) => sum + batch.bytes.length, 0))
+  const sizes = new Uint32Array(intents.reduce((sum, { batch }) => sum + batch.sizes.length, 0))
+  let byte = 0
+  let record = 0
+  for (const { batch } of intents) {
+    bytes.set(batch.bytes, byte)
+    sizes.set(batch.sizes, record)
+    byte += batch.bytes.length
+    record += batch.sizes.length
+  }
+  return {
+    intents: intents.map(({ batch, generation, input, lives, source }) => ({
+      source, input, generation, lives, first: batch.first, count: batch.sizes.length
+    })),
+    bytes,
+    sizes,
+    acknowledgements: calls.flatMap((call) => call.acknowledgement ?? [])
+  }
+}
+
+/** Rows as records that share one buffer. */
+export const recordsOf = (rows: InboxRows): ReadonlyArray<InboxRecord> => {
+  let offset = 0
+  return Array.from(rows.sizes, (size, i) => ({
+    position: rows.positions[i]!,
+    source: rows.sources[rows.sourceIndexes[i]!]!,
+    number: rows.numbers[i]!,
+    bytes: rows.bytes.subarray(offset, offset += size)
+  }))
+}

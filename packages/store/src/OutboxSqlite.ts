@@ -1,0 +1,51 @@
+import { id64 } from "@pure-link/keys"
+import { Entropy, Outbox, type StoreError } from "@pure-link/ports"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { OutboxStream } from "./file/outboxFile.ts"
+import { makeOutbox } from "./OutboxFront.ts"
+import { openThread } from "./StoreThread.ts"
+import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
+import type { OutboxOpened, OutboxOpening, OutboxOperations } from "./worker/messages.ts"
+
+/** An outbox in an SQLite file, owned by this process while the layer lives. */
+export interface Options {
+  readonly file: string
+  /** What the outbox is for. A file made for another stream is refused. */
+  readonly stream: OutboxStream
+  /** Appends wait while the records held have this many bytes (default 1 GiB). */
+  readonly limitBytes?: number
+  /** The file never grows beyond this many bytes; appends fail with "full" instead (default: the disk decides). */
+  readonly fileLimitBytes?: number
+  /** The write-ahead log's limit while another process keeps a read transaction open (default 256 MiB). */
+  readonly logLimitBytes?: number
+  /** Counts what is written. */
+  readonly counters?: StoreCounters
+}
+
+export const defaultLimitBytes = 1_073_741_824
+
+export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy> =>
+  Layer.effect(
+    Outbox,
+    Effect.gen(function*() {
+      const { counters = storeCounters(), file, limitBytes = defaultLimitBytes, stream } = options
+      const entropy = yield* Entropy
+      const { source, input, shape } = stream
+      const thread = yield* openThread<OutboxOperations, OutboxOpened, OutboxOpening>(new URL("./worker/outboxThread.ts", import.meta.url), {
+        file,
+        stream: { source, input, shape },
+        newGeneration: id64(entropy),
+        limits: { fileBytes: options.fileLimitBytes, logBytes: options.logLimitBytes }
+      })
+      return yield* makeOutbox({ file, stream, limitBytes, life: id64(entropy), counters }, thread.opened, {
+        transact: (group) => Effect.uninterruptible(thread.request("transact", group, buffersOf(group))),
+        read: (from, bounds) => thread.request("read", { from, bounds })
+      })
+    })
+  )
+
+const buffersOf = ({ bytes, sizes }: { readonly bytes: Uint8Array; readonly sizes: Uint32Array }): Array<ArrayBuffer> => [
+  bytes.buffer as ArrayBuffer,
+  sizes.buffer as ArrayBuffer
+]

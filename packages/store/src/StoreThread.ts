@@ -1,0 +1,66 @@
+import { StoreError } from "@pure-link/ports"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { Worker } from "node:worker_threads"
+import type { Failure } from "./file/failure.ts"
+import { closing, type Operations, type Reply, type Request } from "./worker/messages.ts"
+
+/** A store's worker thread, seen from the thread that uses it: one per file, opened and closed with a scope. */
+export interface StoreThread<O extends Operations<O>, Opened> {
+  /** What the thread found in its file. */
+  readonly opened: Opened
+  /** Asks, and waits for the reply. A request that was sent is carried out even if nobody waits any more. */
+  readonly request: <K extends keyof O & string>(
+    operation: K,
+    request: O[K][0],
+    transfer?: ReadonlyArray<ArrayBuffer>
+  ) => Effect.Effect<O[K][1], StoreError>
+}
+
+type Resume = (result: Effect.Effect<unknown, StoreError>) => void
+
+/** Starts a thread and waits until its file is open. */
+export const openThread = Effect.fnUntraced(function*<O extends Operations<O>, Opened, Opening extends { readonly file: string }>(
+  program: URL,
+  opening: Opening
+): Effect.fn.Return<StoreThread<O, Opened>, StoreError, Scope.Scope> {
+  const { file } = opening
+  const waiting = new Map<number, Resume>()
+  let nextId = 0
+  let dead: StoreError | undefined
+  const storeError = (failure: Failure) => new StoreError({ file, ...failure })
+
+  const start = Effect.callback<{ readonly worker: Worker; readonly opened: Opened }, StoreError>((resume) => {
+    const worker = new Worker(program, { workerData: opening, execArgv: [] })
+    const die = (detail: string) => {
+      dead = storeError({ reason: "failed", detail, remedy: "open the store again" })
+      for (const waiter of waiting.values()) waiter(Effect.fail(dead))
+      waiting.clear()
+    }
+    worker.on("message", (reply: Reply) => {
+      const waiter = waiting.get(reply.id)
+      waiting.delete(reply.id)
+      waiter?.("failure" in reply ? Effect.fail(storeError(reply.failure)) : Effect.succeed(reply.reply))
+    })
+    worker.on("error", (cause) => die(`its thread died: ${String(cause)}`))
+    worker.on("exit", () => die("the store is closed"))
+    waiting.set(nextId++, (result) => resume(Effect.map(result, (opened) => ({ worker, opened: opened as Opened }))))
+  })
+
+  const stop = ({ worker }: { readonly worker: Worker }) =>
+    Effect.callback<void>((resume) => {
+      if (dead !== undefined) return resume(Effect.void)
+      worker.once("exit", () => resume(Effect.void))
+      worker.postMessage({ id: nextId++, operation: closing, request: undefined } satisfies Request)
+    })
+
+  const { opened, worker } = yield* Effect.acquireRelease(start, stop)
+  const request: StoreThread<O, Opened>["request"] = (operation, body, transfer = []) =>
+    Effect.callback<never, StoreError>((resume) => {
+      if (dead !== undefined) return resume(Effect.fail(dead))
+      const id = nextId++
+      waiting.set(id, resume as Resume)
+      worker.postMessage({ id, operation, request: body } satisfies Request, transfer)
+    })
+  return { opened, request }
+})

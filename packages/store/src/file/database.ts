@@ -1,0 +1,199 @@
+import { statSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { fail, failureOf } from "./failure.ts"
+import { takeOwnership, truePath } from "./owner.ts"
+
+/**
+ * A database file of this room: who may open it, what it is, and how it is written. WAL with synchronous=FULL, so that a commit
+ * that returned is on disk and nothing half ever shows; both are read back from the live connection, because builds differ
+ * in their defaults. A file that is not ours is left as it was.
+ */
+export interface Kind {
+  readonly name: "outbox" | "inbox"
+  readonly applicationId: number
+  /** Makes the tables, and the rows that every such file has. */
+  readonly create: (db: DatabaseSync) => void
+}
+
+export const outboxApplicationId = 0x504c4f42 // "PLOB"
+export const inboxApplicationId = 0x504c4942 // "PLIB"
+
+/** The schema that this code writes. A later one is refused; an earlier one would be migrated here. */
+export const schemaVersion = 1
+
+export interface FileLimits {
+  /** The database never grows beyond this many bytes: commits fail with "full" instead. */
+  readonly fileBytes?: number | undefined
+  /** The write-ahead log, when a foreign reader keeps it from being emptied: commits fail with "full" beyond it. */
+  readonly logBytes?: number | undefined
+}
+
+const pageBytes = 8_192
+/** Every so many pages of log are copied back into the database. */
+const checkpointPages = 1_024
+/** A log is cut back to this length when it is reused. */
+const keptLogBytes = 64 * 1_048_576
+const defaultLogBytes = 256 * 1_048_576
+/** How long a connection waits for another process's short lock, such as that of recovery after a crash. */
+const busyMillis = 5_000
+
+/** Runs a pragma that answers with one value. */
+const pragma = (db: DatabaseSync, text: string): unknown => Object.values(db.prepare(`PRAGMA ${text}`).get() ?? {})[0]
+
+/** A database that this process owns. */
+export class OwnedDatabase {
+  readonly db: DatabaseSync
+  /** Transactions committed since it was opened. */
+  transactions = 0
+  readonly #owner: DatabaseSync
+  readonly #log: string
+  readonly #logBytes: number
+
+  constructor(file: string, kind: Kind, limits: FileLimits) {
+    const path = truePath(file)
+    this.#owner = takeOwnership(path, () => holderOf(path, kind))
+    this.#log = `${path}-wal`
+    this.#logBytes = limits.logBytes ?? defaultLogBytes
+    try {
+      this.db = new DatabaseSync(path, { timeout: busyMillis })
+      try {
+        const fresh = identify(this.db, kind) === "empty"
+        prepareForWriting(this.db, fresh, this.#logBytes)
+        this.transaction(() => {
+          if (fresh) createFile(this.db, kind)
+          this.db.prepare("INSERT OR REPLACE INTO meta VALUES ('owner', ?)").run(process.pid)
+        })
+        if (limits.fileBytes !== undefined) pragma(this.db, `max_page_count=${Math.ceil(limits.fileBytes / pageBytes)}`)
+      } catch (cause) {
+        this.db.close()
+        throw cause
+      }
+    } catch (cause) {
+      this.#owner.close()
+      throw cause
+    }
+  }
+
+  /** Runs `body` in one transaction: on disk when it returns, undone when it throws. */
+  transaction<A>(body: () => A): A {
+    this.#boundLog()
+    this.db.exec("BEGIN IMMEDIATE")
+    try {
+      const result = body()
+      this.db.exec("COMMIT")
+      this.transactions++
+      return result
+    } catch (cause) {
+      if (this.db.isTransaction) this.db.exec("ROLLBACK")
+      throw cause
+    }
+  }
+
+  /** Closes the file with its log emptied, then gives it up. */
+  close(): void {
+    try {
+      this.db.exec("PRAGMA busy_timeout=0; PRAGMA wal_checkpoint(TRUNCATE)")
+      this.db.close()
+    } finally {
+      this.#owner.close()
+    }
+  }
+
+  /** A log beyond its limit is emptied; while a reader's open transaction forbids that, nothing more is written. */
+  #boundLog(): void {
+    const bytes = statSync(this.#log, { throwIfNoEntry: false })?.size ?? 0
+    if (bytes < this.#logBytes) return
+    this.db.exec("PRAGMA busy_timeout=50")
+    const busy = pragma(this.db, "wal_checkpoint(TRUNCATE)")
+    this.db.exec(`PRAGMA busy_timeout=${busyMillis}`)
+    if (busy === 0) return
+    fail(
+      "full",
+      `the write-ahead log has ${bytes} B, and another process keeps a read transaction open that forbids emptying it`,
+      "end that reader; it is tried again"
+    )
+  }
+}
+
+/** Opens a file for reading beside its owner, if any. Keep no statement open: it would keep the log from being emptied. */
+export const openForReading = (file: string, kind: Kind): DatabaseSync => {
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) {
+    return fail("permission", "there is no such file", "name an existing file")
+  }
+  const db = new DatabaseSync(file, { readOnly: true, timeout: busyMillis })
+  try {
+    if (identify(db, kind) === "empty") fail("unreadable", "the file is empty", "wait until its owner has made it")
+    return db
+  } catch (cause) {
+    db.close()
+    throw cause
+  }
+}
+
+/** Tells an empty database and one of our kind and version from everything else, which fails. Changes nothing. */
+const identify = (db: DatabaseSync, kind: Kind): "empty" | "ours" => {
+  const applicationId = pragma(db, "application_id")
+  const version = Number(pragma(db, "user_version"))
+  const tables = Number(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()!["n"])
+  if (applicationId === 0 && version === 0 && tables === 0) return "empty"
+  if (applicationId !== kind.applicationId) {
+    const other = applicationId === outboxApplicationId ? "a Pure Link outbox"
+      : applicationId === inboxApplicationId ? "a Pure Link inbox" : "a database of another program"
+    return fail("unreadable", `the file is ${other}, not a Pure Link ${kind.name}`, "name another file")
+  }
+  const inTable = Number(db.prepare("SELECT value FROM meta WHERE key = 'schema'").get()?.["value"] ?? 0)
+  const schema = Math.max(version, inTable)
+  if (schema > schemaVersion) {
+    fail("version", `the file has schema ${schema}, this program knows ${schemaVersion}`, "use a later version of Pure Link")
+  }
+  if (version !== inTable) fail("unreadable", `the file is damaged: schema ${version} or ${inTable}`, "restore it from a backup")
+  return "ours"
+}
+
+/** Sets how the connection writes, and holds it to that. */
+const prepareForWriting = (db: DatabaseSync, fresh: boolean, logBytes: number): void => {
+  if (fresh) db.exec(`PRAGMA page_size=${pageBytes}`)
+  const journal = pragma(db, "journal_mode=WAL")
+  db.exec(`
+    PRAGMA synchronous=FULL;
+    PRAGMA fullfsync=ON;
+    PRAGMA checkpoint_fullfsync=ON;
+    PRAGMA cell_size_check=ON;
+    PRAGMA cache_size=-32768;
+    PRAGMA wal_autocheckpoint=${checkpointPages};
+    PRAGMA journal_size_limit=${Math.min(keptLogBytes, logBytes)};
+  `)
+  const synchronous = pragma(db, "synchronous")
+  if (journal !== "wal" || synchronous !== 2) {
+    fail(
+      "failed",
+      `SQLite offers journal_mode=${String(journal)}, synchronous=${String(synchronous)} instead of WAL and FULL`,
+      "put the file on a local disk"
+    )
+  }
+}
+
+const createFile = (db: DatabaseSync, kind: Kind): void => {
+  db.exec(`
+    PRAGMA application_id=${kind.applicationId};
+    PRAGMA user_version=${schemaVersion};
+    CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value ANY) STRICT, WITHOUT ROWID;
+    INSERT INTO meta VALUES ('schema', ${schemaVersion});
+  `)
+  kind.create(db)
+}
+
+/** Words for who owns a file: its owner's note in it, as far as that can be read. */
+const holderOf = (path: string, kind: Kind): string => {
+  try {
+    const db = openForReading(path, kind)
+    try {
+      const pid = Number(db.prepare("SELECT value FROM meta WHERE key = 'owner'").get()?.["value"])
+      return pid === process.pid ? `this process (${pid}), which has it open already,` : `process ${pid}`
+    } finally {
+      db.close()
+    }
+  } catch (cause) {
+    return `another process (${failureOf(cause).detail})`
+  }
+}

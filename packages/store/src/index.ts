@@ -1,0 +1,8 @@
+export * as InboxMemory from "./InboxMemory.ts"
+export * as InboxSqlite from "./InboxSqlite.ts"
+export * as OutboxMemory from "./OutboxMemory.ts"
+export * as OutboxSqlite from "./OutboxSqlite.ts"
+export type { OutboxStream } from "./file/outboxFile.ts"
+export type { ReadBounds } from "./file/reading.ts"
+export * from "./readers.ts"
+export * from "./StoreCounters.ts"

@@ -1,0 +1,7 @@
+import { inboxContract } from "@pure-link/ports/contract"
+import * as Effect from "effect/Effect"
+import { join } from "node:path"
+import { inboxInFile, inboxInMemory, temporaryFolder } from "./places.ts"
+
+inboxContract("memory", Effect.sync(() => inboxInMemory()))
+inboxContract("SQLite", Effect.map(temporaryFolder, (folder) => inboxInFile(join(folder, "node.inbox"))), 10)

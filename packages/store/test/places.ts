@@ -1,0 +1,50 @@
+import type { InboxPlace, OutboxPlace } from "@pure-link/ports/contract"
+import * as Effect from "effect/Effect"
+import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { InboxMemory, InboxSqlite, OutboxMemory, OutboxSqlite, storeCounters } from "../src/index.ts"
+
+/** Places for the contract suites: in memory, and files in a folder that goes with the test. */
+
+/** A folder that is removed when the scope ends. */
+export const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "pure-link-store-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** Copies a database that nobody has open, without its owner's sidecar. */
+export const copyFile = (file: string, to: string): void => {
+  for (const suffix of ["", "-wal", "-shm"]) if (existsSync(file + suffix)) cpSync(file + suffix, to + suffix)
+}
+
+export const outboxInMemory = (backing = new OutboxMemory.Backing()): OutboxPlace => {
+  const counters = storeCounters()
+  return {
+    layer: (options) => OutboxMemory.layer({ ...options, backing, counters }),
+    copy: Effect.sync(() => outboxInMemory(backing.copy())),
+    transactions: () => counters.transactions
+  }
+}
+
+export const outboxInFile = (file: string): OutboxPlace => {
+  const counters = storeCounters()
+  return {
+    layer: (options) => OutboxSqlite.layer({ ...options, file, counters }),
+    copy: Effect.sync(() => {
+      copyFile(file, `${file}.copy`)
+      return outboxInFile(`${file}.copy`)
+    }),
+    transactions: () => counters.transactions
+  }
+}
+
+export const inboxInMemory = (backing = new InboxMemory.Backing()): InboxPlace => {
+  const counters = storeCounters()
+  return { layer: () => InboxMemory.layer({ backing, counters }), transactions: () => counters.transactions }
+}
+
+export const inboxInFile = (file: string): InboxPlace => {
+  const counters = storeCounters()
+  return { layer: () => InboxSqlite.layer({ file, counters }), transactions: () => counters.transactions }
+}

@@ -1,0 +1,2 @@
+export * from "./trace.ts"
+export * from "./traceEvent.ts"

@@ -1,0 +1,2 @@
+export { DatagramSocketNode, type NodeDatagramOptions } from "./DatagramSocketNode.ts"
+export * from "./endpoint.ts"

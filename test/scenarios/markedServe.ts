@@ -1,0 +1,53 @@
+/**
+ * A test build of `pure-link serve` with the same layers and two windows: it prints when a commit begins and ends, and before the
+ * first answer with a raised n it makes a system call that a trace can see (an access to a path that does not exist).
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Inbox } from "@pure-link/ports"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { accessSync, writeSync } from "node:fs"
+import { makeServe, type ServeSeams } from "../../apps/pure-link/src/commands/serve.ts"
+import { layerLog } from "../../apps/pure-link/src/output.ts"
+import { runMain } from "../../apps/pure-link/src/shutdown.ts"
+
+/** Written at once, past all buffers: the process may be killed in the next instant. */
+const tell = (event: string, n: number) => Effect.sync(() => {
+  writeSync(1, `{"event":"${event}","n":${n}}\n`)
+})
+
+const aroundInbox: ServeSeams["aroundInbox"] = (layer) =>
+  Layer.effect(
+    Inbox,
+    Effect.map(Inbox, (inbox) =>
+      Inbox.of({
+        ...inbox,
+        commit: (intents) => {
+          const last = intents.at(-1)!.batch
+          const n = last.first + last.sizes.length - 1
+          return Effect.andThen(tell("commitBegins", n), Effect.tap(inbox.commit(intents), () => tell("commitEnded", n)))
+        }
+      }))
+  ).pipe(Layer.provide(layer))
+
+let marked = 0
+const mark = (n: number): void => {
+  if (n <= marked) return
+  marked = n
+  try {
+    accessSync(`/answer-with-raised-n/${n}`)
+  } catch { /* that it does not exist is the point */ }
+}
+
+const trace = { packets: false, emit: (event: { readonly _tag: string; readonly n?: number }) => {
+  if (event._tag === "Stored") mark(event.n!)
+} }
+
+Command.make("marked").pipe(
+  Command.withSubcommands([makeServe({ aroundInbox, trace })]),
+  Command.run({ version: "test" }),
+  Effect.provide(layerLog),
+  Effect.provide(NodeServices.layer),
+  runMain
+)
