@@ -80,6 +80,7 @@ export const input = "orders"
 /** A folder, two key pairs, and the commands that use them. */
 export class Scenario {
   readonly folder = mkdtempSync(join(tmpdir(), "pure-link-scenario-"))
+  readonly program = program
   readonly serverKey: string
   readonly clientKey: string
   readonly #running = new Set<Running>()

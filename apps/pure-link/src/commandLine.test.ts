@@ -1,7 +1,7 @@
 /**
  * What the command line reads: keys, key files, peers, and records out of sources.
  */
-import { keyPair, systemEntropy } from "@pure-link/keys"
+import { formatPublicKey, keyPair, systemEntropy } from "@pure-link/keys"
 import { longestRecord } from "@pure-link/wire"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Failure } from "./failure.ts"
-import { formatKey, parsePublicKey, readKeyFile, writeKeyFile } from "./keyFile.ts"
+import { readKeyFile, readPublicKey, writeKeyFile } from "./keyFile.ts"
 import { suite } from "./options.ts"
 import { parseAllow, readPeersFile } from "./peers.ts"
 import { openSource } from "./recordFile.ts"
@@ -67,9 +67,9 @@ describe("keys", () => {
 
   it("a public key reads back as it is printed; anything else names the remedy", () => {
     const { publicKey } = keyPair(suite, systemEntropy)
-    assert.deepStrictEqual(Effect.runSync(parsePublicKey(formatKey(publicKey))), publicKey)
-    for (const wrong of ["", "abc", "A".repeat(43), "_".repeat(42) + "8", formatKey(publicKey) + "A"]) {
-      assert.match(failureOf(parsePublicKey(wrong)).text, /keygen/, wrong)
+    assert.deepStrictEqual(Effect.runSync(readPublicKey(formatPublicKey(publicKey))), publicKey)
+    for (const wrong of ["", "abc", formatPublicKey(publicKey).slice(2), formatPublicKey(publicKey) + "A"]) {
+      assert.match(failureOf(readPublicKey(wrong)).text, /keygen/, wrong)
     }
   })
 
@@ -82,7 +82,7 @@ describe("keys", () => {
 })
 
 describe("peers", () => {
-  const key = formatKey(keyPair(suite, systemEntropy).publicKey)
+  const key = formatPublicKey(keyPair(suite, systemEntropy).publicKey)
 
   it("an --allow flag names a key and its sources", () => {
     assert.strictEqual(Effect.runSync(parseAllow(key)).sources, "any")

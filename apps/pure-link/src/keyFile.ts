@@ -1,24 +1,20 @@
 /**
- * Keys as people meet them: a public key is 43 characters of base64url; a secret key is a file that only its owner may read, with
- * the public key in a comment so that it can be looked up without a tool.
+ * Secret keys as people meet them: a file that only its owner may read, with the public key in a comment so that it can be looked up
+ * without a tool.
  */
-import { type CryptoSuite, isAcceptable, type KeyPair } from "@pure-link/keys"
+import { type CryptoSuite, decodeKey, encodeKey, formatPublicKey, type KeyPair, parsePublicKey } from "@pure-link/keys"
 import * as Effect from "effect/Effect"
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs"
 import { badInput, type Failure } from "./failure.ts"
 
 const header = "pure-link secret key, version 1; keep this file private"
 
-export const formatKey = (key: Uint8Array): string => Buffer.from(key).toString("base64url")
-
 /** Reads a public key as `keygen` prints it. */
-export const parsePublicKey = (text: string): Effect.Effect<Uint8Array, Failure> => {
-  const bytes = Buffer.from(text.trim(), "base64url")
-  return /^[A-Za-z0-9_-]{43}$/.test(text.trim()) && isAcceptable(bytes)
-    ? Effect.succeed(new Uint8Array(bytes))
-    : Effect.fail(badInput(
-      `"${text}" is not a public key; a key is the 43 characters that \`pure-link keygen\` prints on the other node`
-    ))
+export const readPublicKey = (text: string): Effect.Effect<Uint8Array, Failure> => {
+  const key = parsePublicKey(text.trim())
+  return key === undefined
+    ? Effect.fail(badInput(`"${text}" is not a public key; it is what \`pure-link keygen\` prints on the other node: pk and 43 characters`))
+    : Effect.succeed(key)
 }
 
 /** Writes a new key file with mode 0600; an existing file is never overwritten. */
@@ -26,7 +22,7 @@ export const writeKeyFile = (path: string, keys: KeyPair): Effect.Effect<void, F
   Effect.try({
     try: () => {
       const file = openSync(path, "wx", 0o600)
-      writeSync(file, `# ${header}\n# public key: ${formatKey(keys.publicKey)}\n${formatKey(keys.privateKey)}\n`)
+      writeSync(file, `# ${header}\n# public key: ${formatPublicKey(keys.publicKey)}\n${encodeKey(keys.privateKey)}\n`)
       fsyncSync(file)
       closeSync(file)
     },
@@ -51,9 +47,9 @@ export const readKeyFile = (suite: CryptoSuite, path: string): Effect.Effect<Key
         )
     })
     const lines = text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#"))
-    if (lines.length !== 1 || !/^[A-Za-z0-9_-]{43}$/.test(lines[0]!.trim())) {
+    const privateKey = lines.length === 1 ? decodeKey(lines[0]!.trim()) : undefined
+    if (privateKey === undefined) {
       return yield* Effect.fail(badInput(`${path} is not a key file of pure-link; make one with \`pure-link keygen\``))
     }
-    const privateKey = new Uint8Array(Buffer.from(lines[0]!.trim(), "base64url"))
     return { privateKey, publicKey: suite.agreement.publicKey(privateKey) }
   })

@@ -5,7 +5,7 @@ import type { InputsOptions } from "@pure-link/link"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
 import { badInput, type Failure } from "./failure.ts"
-import { parsePublicKey } from "./keyFile.ts"
+import { readPublicKey } from "./keyFile.ts"
 
 /** A peer who may send. */
 export type AllowedPeer = InputsOptions["peers"][number]
@@ -17,7 +17,7 @@ const sourcesOf = (text: string): AllowedPeer["sources"] =>
 export const parseAllow = (text: string): Effect.Effect<AllowedPeer, Failure> => {
   const at = text.indexOf("=")
   const key = at < 0 ? text : text.slice(0, at)
-  return Effect.map(parsePublicKey(key), (publicKey) => ({
+  return Effect.map(readPublicKey(key), (publicKey) => ({
     publicKey,
     sources: at < 0 ? "any" as const : sourcesOf(text.slice(at + 1))
   }))
@@ -37,7 +37,7 @@ export const readPeersFile = (path: string): Effect.Effect<ReadonlyArray<Allowed
       if (words.length !== 2) {
         return yield* Effect.fail(badInput(`${path} line ${index + 1}: write "KEY source,source" or "KEY *"`))
       }
-      const publicKey = yield* parsePublicKey(words[0]!).pipe(
+      const publicKey = yield* readPublicKey(words[0]!).pipe(
         Effect.mapError((error) => badInput(`${path} line ${index + 1}: ${error.text}`))
       )
       peers.push({ publicKey, sources: sourcesOf(words[1]!) })

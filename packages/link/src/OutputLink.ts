@@ -150,11 +150,11 @@ export class OutputLink implements DrivenSender {
   settle(now: Micros): void {
     for (let event = this.machine.pollEvent(); event; event = this.machine.pollEvent()) this.#note(event, now)
     if (this.#request !== undefined) this.#readLatch.openUnsafe()
+    this.#refreshState()
     if (this.#storedThrough > this.stored.through) {
       this.#removeLatch.openUnsafe()
       this.stored.advance({ through: this.#storedThrough, at: this.#wallClock(), atMicros: this.#storedAtMicros })
     }
-    this.#refreshState()
     if (this.#forked) this.stored.fail(this.#forked)
     if (this.#silentSince !== undefined) this.silence.openUnsafe()
   }

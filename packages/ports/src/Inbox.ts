@@ -5,8 +5,8 @@ import type * as Stream from "effect/Stream"
 import type { StoreError } from "./StoreError.ts"
 
 /**
- * A receiver's durable logs, one per input, with the cursor of every stream that ends in them (spec §2.2, §2.3). One inbox (a
- * file) holds all inputs of a node; it has one owner process.
+ * A receiver's durable logs, one per input, with the cursor of every stream that ends in them (spec §2.2, §2.3). One
+ * inbox (a file) holds all inputs of a node; it has one owner process.
  */
 
 /** One record of an input's log. */
@@ -22,6 +22,7 @@ export interface InputSummary {
   readonly input: string
   readonly records: number
   readonly bytes: number
+  /** The lowest position still held; last + 1 when none is. */
   readonly firstPosition: number
   readonly lastPosition: number
   readonly sources: ReadonlyArray<{ readonly source: string } & StreamCursor>
@@ -36,9 +37,10 @@ export class Inbox extends Context.Service<Inbox, {
   /** How many retired generations are kept for (source, input). */
   readonly retiredCount: (name: StreamName) => number
   /**
-   * Stores batches of different streams in one transaction and succeeds, in their order, once it is on disk. An intent of a
-   * generation that is neither current nor retired replaces the current one, which becomes retired (spec §8.3). Concurrent calls
-   * may share a transaction. Fails as a whole, storing nothing, when the disk is full or the file is locked.
+   * Stores batches of different streams in one transaction and succeeds, in their order, once it is on disk. An intent
+   * of a generation that is neither current nor retired replaces the current one, which becomes retired (spec §8.3).
+   * Concurrent calls may share a transaction. Fails as a whole, storing nothing, when the disk is full or the file is
+   * locked.
    */
   readonly commit: (intents: ReadonlyArray<StoreIntent>) => Effect.Effect<ReadonlyArray<CommitOutcome>, StoreError>
   /** Records of an input after a position, in order, at least one if there is one, while they fit both bounds. */
@@ -53,6 +55,10 @@ export class Inbox extends Context.Service<Inbox, {
   readonly grown: (input: string) => Stream.Stream<number>
   /** A named consumer's durable cursor: the last position it acknowledged; 0 before the first. */
   readonly consumerPosition: (input: string, consumer: string) => Effect.Effect<number, StoreError>
+  /**
+   * Moves a consumer's cursor up to a position, durably; a lower one changes nothing, one beyond the last position
+   * fails.
+   */
   readonly acknowledge: (input: string, consumer: string, position: number) => Effect.Effect<void, StoreError>
   /** Deletes records of an input up to a position; stream cursors stay (spec §2.3). Returns how many were deleted. */
   readonly prune: (input: string, throughPosition: number) => Effect.Effect<number, StoreError>

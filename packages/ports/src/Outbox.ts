@@ -4,7 +4,8 @@ import type * as Effect from "effect/Effect"
 import type { OutboxFull, RecordTooLong, StoreError } from "./StoreError.ts"
 
 /**
- * A sender's durable, ordered queue of records for one destination input (spec §1, §2.1). One outbox has one owner process.
+ * A sender's durable, ordered queue of records for one destination input (spec §1, §2.1). One outbox has one owner
+ * process.
  */
 
 /** What an outbox holds. A snapshot: ask again after an append or a removal. */
@@ -18,12 +19,13 @@ export interface OutboxState {
   readonly last: RecordNumber
   /** Every life that holds a number ≥ lowestHeld − 1, in order (spec §8.5). */
   readonly lives: ReadonlyArray<Life>
+  /** Bytes that count against the limit: those of records held, and of removed ones whose room is not free yet. */
   readonly heldBytes: number
 }
 
 /**
- * How far a producer had read its own source when these records were appended; stored in the same transaction as they are, so
- * that a producer killed at any moment goes on exactly where the outbox stands (docs/decisions/0007).
+ * How far a producer had read its own source when these records were appended; stored in the same transaction as they
+ * are, so that a producer killed at any moment goes on exactly where the outbox stands (docs/decisions/0007).
  */
 export interface ProducerPosition {
   /** What the records come from, such as a file's path: 1 to 4,096 characters. */
@@ -38,9 +40,9 @@ export class Outbox extends Context.Service<Outbox, {
   /** The present state, from memory. */
   readonly state: () => OutboxState
   /**
-   * Appends records in order and succeeds with their first number once they are on disk. Waits while the outbox is at its byte
-   * limit; concurrent appends share one fsync. Interrupting while it waits for room appends nothing; once the append has begun
-   * it completes. `sizes` must add up to `bytes.length`.
+   * Appends records in order and succeeds with their first number once they are on disk. Waits while the outbox is at
+   * its byte limit; concurrent appends share one fsync. Interrupting while it waits for room appends nothing; once the
+   * append has begun it completes. `sizes` must add up to `bytes.length`.
    */
   readonly append: (records: {
     readonly bytes: Uint8Array
@@ -49,11 +51,18 @@ export class Outbox extends Context.Service<Outbox, {
   }) => Effect.Effect<RecordNumber, RecordTooLong | OutboxFull | StoreError>
   /** The position of a producer's last append on disk; `undefined` before its first. */
   readonly producerPosition: (producer: string) => number | undefined
-  /** Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the last. */
+  /**
+   * Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the
+   * last.
+   */
   readonly read: (
     from: RecordNumber,
     most: { readonly records: number; readonly bytes: number }
   ) => Effect.Effect<RecordBatch, StoreError>
-  /** Removes the records up to `n`: they are STORED. Idempotent. Wakes appends that wait for room. */
+  /**
+   * Removes the records up to `n`: they are STORED. Idempotent. They are gone from `state` and `read` at once, and from
+   * the disk in groups soon after; a crash before that brings them back, to be STORED again. Room is made at once if
+   * appends wait for it. Fails when `n` is beyond the last record (spec §8.5), removing nothing.
+   */
   readonly removeThrough: (n: RecordNumber) => Effect.Effect<void, StoreError>
 }>()("@pure-link/ports/Outbox") {}

@@ -132,6 +132,20 @@ describe("assembly", () => {
     assert.deepStrictEqual([...assembly.batch(100)!.batch.sizes], [600])
   })
 
+  it("cuts one batch where many came at the same pace before", () => {
+    const assembly = new Assembly(0, 0n, limit)
+    let batches = 0
+    for (let round = 0; round < 4; round++) {
+      for (let i = 0; i < 64; i++) wholes(assembly, 1 + 64 * round + i, [content(i, 1_013)])
+      batches = 0
+      for (let cut = assembly.batch(limit); cut !== undefined; cut = assembly.batch(limit)) {
+        assembly.advance(assembly.n + cut.batch.sizes.length, 0xan)
+        batches += 1
+      }
+    }
+    assert.strictEqual(batches, 1)
+  })
+
   it("does not change the bytes of a batch that was handed over", () => {
     const assembly = new Assembly(0, 0n, limit)
     wholes(assembly, 1, [content(1, 600)])

@@ -21,7 +21,7 @@ import { mayFollow } from "./lives.ts"
 export const Verdict = { kept: 0, noRoom: 1, otherLife: 2, contradiction: 3 } as const
 export type Verdict = typeof Verdict[keyof typeof Verdict]
 
-/** Buffers of chunks grow from the one to the other while records come faster than they are stored. */
+/** Buffers of chunks are between these: a batch comes from one chunk, and an idle stream holds none. */
 const smallestChunk = 4_096
 const largestChunk = 4 * 1_048_576
 /** A record held ahead that is larger than this becomes the head with its buffer, instead of being copied. */
@@ -45,6 +45,8 @@ export class Assembly {
   private extraRanges = 0
   private chunks: Array<Chunk> = []
   private chunkBytes = smallestChunk
+  /** The most complete bytes since everything was stored last. */
+  private mostComplete: Bytes = 0
   private head = new HeldRecord(0, noLife)
   private readonly ahead = new HeldRecords()
   private readonly faults: ReceiverFaults
@@ -133,9 +135,8 @@ export class Assembly {
       if (chunk.count > 0 || (this.chunks.length === 1 && !this.head.isEmpty)) break
       this.chunks.shift()
     }
-    if (this.chunks.length === 0) this.chunkBytes = smallestChunk
-    if (!this.head.isEmpty) return
-    this.promoteAhead()
+    if (this.chunks.length === 0) this.fitChunks()
+    if (this.head.isEmpty) this.promoteAhead()
   }
 
   /** Drops everything held; the inbox stands at `n`. */
@@ -269,6 +270,7 @@ export class Assembly {
     this.complete += 1
     this.completeLife = life.life
     this.completeBytes += size
+    if (this.completeBytes > this.mostComplete) this.mostComplete = this.completeBytes
   }
 
   /** The next head starts where the last complete record ends. */
@@ -330,6 +332,14 @@ export class Assembly {
     head.bytes = chunk.bytes
     head.base = 0
     return chunk
+  }
+
+  /** Everything is stored: the next chunk is made for as much as waited at most since this was so, in one batch. */
+  private fitChunks(): void {
+    let bytes = smallestChunk
+    while (bytes < this.mostComplete && bytes < largestChunk) bytes *= 2
+    this.chunkBytes = bytes
+    this.mostComplete = 0
   }
 
   /** The inbox is further than what was held: what it stored is dropped here. */

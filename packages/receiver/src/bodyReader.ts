@@ -49,7 +49,7 @@ export class BodyReader {
     const { cursor } = this
     let hasRecords = false
     cursor.reset(bytes, start, end)
-    while (cursor.next()) {
+    while (cursor.next() && !run.isGone) {
       if (cursor.type >= FrameType.partOpen) hasRecords = true
       else if (cursor.type === FrameType.stream) this.readStream(now, run, bytes)
       else if (cursor.type === FrameType.offer) this.readOffer(now, run, number, epoch, bytes)
@@ -98,10 +98,8 @@ export class BodyReader {
     while (cursor.next()) {
       if (cursor.type >= FrameType.partOpen && !this.keepFrame(now, run, stream, bytes)) kept = false
     }
-    if (stream.assembly.droppedHeld) {
-      this.handleDropped(now, stream)
-      kept = false
-    }
+    // A part of this very packet may be among what was dropped.
+    if (this.runs.renewAfterDrop(now, stream)) kept = false
     stream.countHeld()
     return kept
   }
@@ -148,11 +146,5 @@ export class BodyReader {
       if (run.stream!.generation !== generation) this.runs.renewReplyRun(now, run)
       this.runs.judge(now, run)
     }
-  }
-
-  /** Held parts of a fork became next and were dropped: what was acknowledged is gone (spec §8.6, §10.8). */
-  private handleDropped(now: Micros, stream: ReceiverStream): void {
-    stream.assembly.droppedHeld = false
-    for (const run of stream.runs) this.runs.renewReplyRun(now, run)
   }
 }

@@ -33,6 +33,9 @@ export interface ReceiverCounters {
   eventsDropped: number
 }
 
+/** Why a datagram had no effect; `limit`: it is beyond a bound of this receiver. */
+export type DropReason = keyof ReceiverCounters["dropped"]
+
 export const zeroCounters = (): ReceiverCounters => ({
   packetsOpened: 0,
   packetsAcknowledged: 0,

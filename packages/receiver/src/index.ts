@@ -1,6 +1,7 @@
 export type { ReceiverCounters } from "./counters.ts"
 export type { ReceiverEvent } from "./event.ts"
 export type { ReceiverFaults } from "./faults.ts"
+export type { ReceiverOptions } from "./options.ts"
 export { type AllowedPeer, PeerNotAllowable } from "./peers.ts"
-export { Receiver, type ReceiverOptions } from "./receiver.ts"
+export { Receiver } from "./receiver.ts"
 export type { InboxCursors } from "./stream.ts"

@@ -1,5 +1,4 @@
-import { type CryptoSuite, type Entropy, type KeyPair, type PacketKey } from "@pure-link/keys"
-import type { Trace } from "@pure-link/trace"
+import type { PacketKey } from "@pure-link/keys"
 import {
   type Address,
   type Bytes,
@@ -20,9 +19,10 @@ import {
 import { ok as assert } from "node:assert/strict"
 import { writeAnswer } from "./answer.ts"
 import { BodyReader } from "./bodyReader.ts"
-import { type ReceiverCounters, zeroCounters } from "./counters.ts"
+import { type DropReason, type ReceiverCounters, zeroCounters } from "./counters.ts"
 import { Notices, type ReceiverEvent } from "./event.ts"
 import type { ReceiverFaults } from "./faults.ts"
+import { memoryOf, type ReceiverOptions } from "./options.ts"
 import { type AllowedPeer, type Peer, Peers } from "./peers.ts"
 import type { ReceiverRun } from "./run.ts"
 import { Runs } from "./runs.ts"
@@ -37,23 +37,6 @@ import { Streams } from "./streams.ts"
  * `pollTransmit` until they return nothing, and `handleTimeout` when `deadline` has come.
  */
 
-export interface ReceiverOptions {
-  readonly suite: CryptoSuite
-  readonly entropy: Entropy
-  readonly identity: KeyPair
-  /** The part of the inbox that the machine reads. */
-  readonly cursors: InboxCursors
-  /** What one stream may hold beyond n (spec §10.7); 16 MiB by default. */
-  readonly streamBytes?: Bytes
-  /** What all streams may hold together; 256 MiB by default. */
-  readonly totalBytes?: Bytes
-  readonly trace?: Trace
-  /** Deliberate faults, for tests of the tests. */
-  readonly faults?: ReceiverFaults
-}
-
-const defaultStreamBytes: Bytes = 16 * 1_048_576
-const defaultTotalBytes: Bytes = 256 * 1_048_576
 
 export class Receiver {
   readonly counters: ReceiverCounters = zeroCounters()
@@ -81,13 +64,11 @@ export class Receiver {
 
   constructor(options: ReceiverOptions) {
     const { suite, entropy, identity, cursors, faults = {} } = options
-    const total = options.totalBytes ?? defaultTotalBytes
-    const perStream = options.streamBytes ?? defaultStreamBytes
     this.cursors = cursors
     this.faults = faults
     this.notices = new Notices(options.trace)
     this.peers = new Peers(suite, identity)
-    this.streams = new Streams(cursors, { total, perStream, used: 0 }, faults)
+    this.streams = new Streams(cursors, memoryOf(options), faults)
     this.runs = new Runs({ suite, entropy }, this.streams, this.notices, this.counters)
     this.body = new BodyReader(this.runs, this.notices, this.counters)
   }
@@ -122,15 +103,15 @@ export class Receiver {
     if (!header.read(bytes, start, end) || header.kind > Kind.longData) return this.drop("header", end - start)
     const peers = this.peers.of(header.keyId)
     if (peers.length === 0) return this.drop("unknown key", end - start)
-    let isKnown = false
+    let why: DropReason | undefined
     for (const peer of peers) {
       for (const run of peer.runs) {
         if (run.prefix !== header.runPrefix || (header.kind === Kind.longData && run.run !== header.run)) continue
-        isKnown = true
-        if (this.openIn(now, run, bytes, start, end, from)) return true
+        why = this.openIn(now, run, bytes, start, end, from)
+        if (why === undefined) return true
       }
     }
-    if (isKnown) return false
+    if (why !== undefined) return this.drop(why, end - start)
     if (header.kind !== Kind.longData || header.epochBits !== 0) return this.drop("unknown run", end - start)
     return this.openNew(now, peers, bytes, start, end, from)
   }
@@ -183,7 +164,7 @@ export class Receiver {
     const { source, input } = stream
     if (wasFailing) this.notices.tell({ _tag: "StoreRecovered", at: now, source, input })
     if (result === "conflict") this.tellCursorChanged(now, stream)
-    else this.counters.recordsStored += intent.batch.sizes.length
+    else this.countStored(now, stream, intent)
     this.settle(now, stream)
     this.streams.dissolve(stream)
   }
@@ -237,6 +218,7 @@ export class Receiver {
     this.judgeAll()
   }
 
+  /** Opens the packet in a known run; or says why not, having changed nothing (spec §10.1). */
   private openIn(
     now: Micros,
     run: ReceiverRun,
@@ -244,22 +226,22 @@ export class Receiver {
     start: number,
     end: number,
     from: Address
-  ): boolean {
+  ): DropReason | undefined {
     const { header } = this
     const { largest } = run.replay
     const isShort = header.kind === Kind.shortData
     const number = isShort ? expandPacketNumber(header.number, largest) : header.number
-    if (isShort && number > largest + receiveRange) return this.drop("limit", end - start)
-    if (!run.replay.accepts(number)) return this.drop("replayed", end - start)
-    if (!run.acknowledgements.canRecord(number)) return this.drop("limit", end - start)
+    if (isShort && number > largest + receiveRange) return "limit"
+    if (!run.replay.accepts(number)) return "replayed"
+    if (!run.acknowledgements.canRecord(number)) return "limit"
     // The fault `markBeforeVerify`: a forged packet uses up its number (spec §10.1). Tests only.
     if (this.faults.markBeforeVerify === true) run.replay.mark(number)
     for (const key of run.epochs.openingKeys(now, header.epochBits)) {
       if (!key.open(bytes, start, start + header.length, end, number)) continue
       this.handleOpened(now, run, number, run.epochs.epochOf(key), bytes, start, end, from)
-      return true
+      return undefined
     }
-    return this.drop("not authentic", end - start)
+    return "not authentic"
   }
 
   /** A long header of an unknown run, in epoch 0: a provisional run if it opens (spec §10.1). */
@@ -307,6 +289,7 @@ export class Receiver {
     if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: end - start, epoch })
     run.handleHeard(number, epoch, from, end - start)
     this.handleEpoch(now, run, number, epoch)
+    if (run.isGone) return
     const kept = this.body.read(now, run, number, epoch, bytes, bodyStart, end - tagLength)
     if (run.isGone) return
     if (kept) this.counters.packetsAcknowledged += 1
@@ -331,12 +314,19 @@ export class Receiver {
 
   /** After n, the generation or the state of the store changed: refusals are judged and answers are due without a packet. */
   private settle(now: Micros, stream: ReceiverStream): void {
+    this.runs.renewAfterDrop(now, stream)
     stream.countHeld()
     for (const run of stream.runs.slice()) {
       this.runs.judge(now, run)
       if (!run.isPending) this.makeDue(run)
     }
     this.queueToStore(stream)
+  }
+
+  private countStored(now: Micros, stream: ReceiverStream, intent: StoreIntent): void {
+    this.counters.recordsStored += intent.batch.sizes.length
+    const { creditRecords, creditBytes } = stream
+    this.notices.trace.emit({ _tag: "Stored", at: now, n: stream.assembly.n, creditRecords, creditBytes })
   }
 
   private tellCursorChanged(now: Micros, stream: ReceiverStream): void {
@@ -386,7 +376,7 @@ export class Receiver {
   }
 
   /** A datagram without effect: counted, never answered (spec §15.1). */
-  private drop(reason: keyof ReceiverCounters["dropped"], length: Bytes): false {
+  private drop(reason: DropReason, length: Bytes): false {
     this.counters.dropped[reason] += 1
     const { trace } = this.notices
     if (trace.packets) trace.emit({ _tag: "PacketDropped", at: this.now, bytes: length, reason })

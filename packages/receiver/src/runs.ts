@@ -4,6 +4,7 @@ import type { ReceiverCounters } from "./counters.ts"
 import { type Notices, ofRun } from "./event.ts"
 import type { Peer } from "./peers.ts"
 import { ReceiverRun } from "./run.ts"
+import type { ReceiverStream } from "./stream.ts"
 import type { Streams } from "./streams.ts"
 
 /**
@@ -91,6 +92,14 @@ export class Runs {
   renewReplyRun(now: Micros, run: ReceiverRun): void {
     run.renewReplyRun()
     this.notices.trace.emit({ _tag: "ReplyRunSwitched", at: now, replyRun: run.replyRun })
+  }
+
+  /** Held parts of a fork became next and were dropped: what the stream's runs had acknowledged is gone (spec §8.6, §10.8). */
+  renewAfterDrop(now: Micros, stream: ReceiverStream): boolean {
+    if (!stream.assembly.droppedHeld) return false
+    stream.assembly.droppedHeld = false
+    for (const run of stream.runs) this.renewReplyRun(now, run)
+    return true
   }
 
   end(now: Micros, run: ReceiverRun, cause: "replaced" | "evicted" | "revoked"): void {

@@ -231,6 +231,14 @@ export class ScriptedPeer {
 
   /** Seals a packet of these frames; epoch and header as asked, else the current epoch and the short header. */
   seal(frames: ReadonlyArray<Frame>, options: PacketOptions = {}): Uint8Array {
+    const body = new Uint8Array(40_000)
+    let length = 0
+    for (const frame of frames) length = encodeFrame(frame, body, length)
+    return this.sealBody(body.subarray(0, length), options)
+  }
+
+  /** Seals a body of any bytes. */
+  sealBody(body: Uint8Array, options: PacketOptions = {}): Uint8Array {
     const epoch = options.epoch ?? this.epochs.epoch
     const number = options.number ?? this.number
     this.number = Math.max(this.number, number + 1)
@@ -239,8 +247,8 @@ export class ScriptedPeer {
     const bodyStart = options.long === true
       ? writeLongHeader(out, 0, bits, this.keyId, this.run, number)
       : writeShortHeader(out, 0, bits, this.keyId, runPrefixOf(this.run), number)
-    let bodyEnd = bodyStart
-    for (const frame of frames) bodyEnd = encodeFrame(frame, out, bodyEnd)
+    const bodyEnd = bodyStart + body.length
+    out.set(body, bodyStart)
     this.epochs.sealingKey(epoch).seal(out, 0, bodyStart, bodyEnd, number)
     return out.slice(0, bodyEnd + 16)
   }
@@ -269,8 +277,8 @@ export class ScriptedPeer {
 
   open(bytes: Uint8Array, to: Address): Answer | undefined {
     const header = new PacketHeader()
-    assert(header.read(bytes, 0, bytes.length) && header.kind === Kind.answer && header.keyId === this.keyId)
-    if (header.runPrefix !== runPrefixOf(this.run)) return undefined
+    assert(header.read(bytes, 0, bytes.length) && header.kind === Kind.answer)
+    if (header.keyId !== this.keyId || header.runPrefix !== runPrefixOf(this.run)) return undefined
     const { replyRun, epochBits, number } = header
     for (const key of this.epochs.answerKeys(this.world.now, epochBits, replyRun)) {
       if (!key.open(bytes, 0, header.length, bytes.length, number)) continue

@@ -6,8 +6,8 @@ import { NewReno } from "./congestion/newReno.ts"
 import { Recovery } from "./recovery.ts"
 
 /**
- * A recovery against a toy path: one bottleneck with a drop-tail queue and a fixed delay, and a receiver that answers every
- * packet, or pairs. Pure arithmetic in virtual time.
+ * A recovery against a toy path: one bottleneck with a drop-tail queue and a fixed delay, and a receiver that answers
+ * every packet, or pairs. Pure arithmetic in virtual time.
  */
 
 const datagram = 1_200
@@ -157,8 +157,8 @@ for (const [name, make] of makers) {
     it("carries 10 MB at an RTT of 10 ms within 10 s, though 30 % are lost for the first 2 s", () => {
       for (let seed = 1; seed <= 20; seed++) {
         const coin = random(seed)
-        const path = { ...cleanPath, rtt: 10_000, inPairs: true, drops: (now: number) => now < 2 * second && coin() < 0.3 }
-        const link = new ToyLink(make(options), path)
+        const drops = (now: number): boolean => now < 2 * second && coin() < 0.3
+        const link = new ToyLink(make(options), { ...cleanPath, rtt: 10_000, inPairs: true, drops })
         const datagrams = Math.ceil(10e6 / datagram)
         link.offer(datagrams)
         link.run(60 * second, datagrams)

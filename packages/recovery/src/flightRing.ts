@@ -2,9 +2,10 @@ import { ok as assert } from "node:assert/strict"
 import type { Bytes, Micros, PacketNumber } from "@pure-link/wire"
 
 /**
- * The packets in the air. The flight of number N lives in slot N mod size, until a later number takes the slot: two bitmaps say
- * whether it is in flight or was declared lost (spec §14.3), and neither bit is set once it is settled. Bitmaps make looking for
- * the few open flights among thousands of settled numbers cost 1/32 of a step each, however often an answer repeats a range.
+ * The packets in the air. The flight of number N lives in slot N mod size, until a later number takes the slot: two
+ * bitmaps say whether it is in flight or was declared lost (spec §14.3), and neither bit is set once it is settled.
+ * Bitmaps make looking for the few open flights among thousands of settled numbers cost 1/32 of a step each, however
+ * often an answer repeats a range.
  */
 export class FlightRing {
   readonly size: number
@@ -22,7 +23,7 @@ export class FlightRing {
   #oldest: PacketNumber = 0
 
   constructor(size: number) {
-    assert(size >= 64 && size <= 2 ** 30 && (size & (size - 1)) === 0, "the size of a flight ring is a power of two from 64 on")
+    assert(size >= 64 && size <= 2 ** 30 && (size & (size - 1)) === 0, "a ring's size is a power of two from 64 on")
     this.size = size
     this.#mask = size - 1
     this.#sentAt = new Float64Array(size)

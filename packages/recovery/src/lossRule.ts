@@ -4,8 +4,8 @@ import type { NumberList } from "./numberList.ts"
 import { granularity, type RoundTripTime } from "./roundTripTime.ts"
 
 /**
- * When a flight is lost (RFC 9002 §6.1, spec §14.2): a packet sent after it was acknowledged, and it is either far behind that
- * one or was sent long ago. The rule only judges; who asks applies the verdict.
+ * When a flight is lost (RFC 9002 §6.1, spec §14.2): a packet sent after it was acknowledged, and it is either far
+ * behind that one or was sent long ago. The rule only judges; who asks applies the verdict.
  */
 export class LossRule {
   /** Lost when this many numbers, or more, below the largest acknowledged. */
@@ -19,8 +19,8 @@ export class LossRule {
   }
 
   /**
-   * Appends the lost flights to `lost`, oldest first, and returns when the next one will be lost by time; never if none waits for
-   * that. Both thresholds rise with the number, so that the first flight that is not lost ends the search.
+   * Appends the lost flights to `lost`, oldest first, and returns when the next one will be lost by time; never if none
+   * waits for that. Both thresholds rise with the number, so that the first flight that is not lost ends the search.
    */
   judge(
     flights: FlightRing,

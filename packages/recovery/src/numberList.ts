@@ -1,6 +1,6 @@
 /**
- * A list of numbers that is emptied and filled again for every answer: it grows to what one answer needs and then allocates
- * nothing. Read `values[0 … length)`.
+ * A list of numbers that is emptied and filled again for every answer: it grows to what one answer needs and then
+ * allocates nothing. Read `values[0 … length)`.
  */
 export class NumberList {
   values = new Float64Array(64)

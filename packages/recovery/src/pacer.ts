@@ -3,9 +3,9 @@ import type { CongestionController } from "./congestion/CongestionController.ts"
 import type { RoundTripTime } from "./roundTripTime.ts"
 
 /**
- * Spreads a window over a round trip (RFC 9002 §7.7, spec §14.7). A bucket of bytes fills at 1.25 windows per smoothed RTT, 2 in
- * slow start, and holds 2 ms' worth. A timer that comes late finds what it missed in the bucket too, so that a coarse timer costs
- * no throughput; a sender without data misses nothing.
+ * Spreads a window over a round trip (RFC 9002 §7.7, spec §14.7). A bucket of bytes fills at 1.25 windows per smoothed
+ * RTT, 2 in slow start, and holds 2 ms' worth. A timer that comes late finds what it missed in the bucket too, so that
+ * a coarse timer costs no throughput; a sender without data misses nothing.
  */
 
 const gain = 1.25
@@ -15,7 +15,9 @@ const burstTime: Micros = 2_000
 /** … and at least and at most this many datagrams. */
 const smallestBurst = 10
 const largestBurst = 256
-/** A paused sender is woken for this much time's worth at once, or a quarter of a round trip's, not for every datagram. */
+/**
+ * A paused sender is woken for this much time's worth at once, or a quarter of a round trip's, not for every datagram.
+ */
 const wakeTime: Micros = 1_000
 
 export class Pacer {
@@ -55,7 +57,9 @@ export class Pacer {
     this.#room -= bytes
   }
 
-  /** The sender has nothing to send: from here on no timer can miss anything for it, and what it missed is forgotten. */
+  /**
+   * The sender has nothing to send: from here on no timer can miss anything for it, and what it missed is forgotten.
+   */
   rest(now: Micros): void {
     this.#fill(now)
     this.#promisedAt = never

@@ -2,9 +2,9 @@ import { type Micros, never, type PacketNumber } from "@pure-link/wire"
 import type { RoundTripTime } from "./roundTripTime.ts"
 
 /**
- * Persistent congestion (RFC 9002 §7.6): everything sent for three probe timeouts was lost. Losses are declared in the order of
- * numbers, so that a run of consecutive lost numbers is a time in which nothing got through. Only flights sent after the first
- * RTT sample count, and after the last collapse: one lost flight collapses the window once.
+ * Persistent congestion (RFC 9002 §7.6): everything sent for three probe timeouts was lost. Losses are declared in the
+ * order of numbers, so that a run of consecutive lost numbers is a time in which nothing got through. Only flights sent
+ * after the first RTT sample count, and after the last collapse: one lost flight collapses the window once.
  */
 
 /** Probe timeouts of silence that make it (RFC 9002 §7.6.1). */
@@ -46,11 +46,6 @@ export class PersistentCongestion {
 
   handleEstablished(now: Micros): void {
     this.#countsFrom = now
-    this.forget()
-  }
-
-  /** The flights of the run are no longer known. */
-  forget(): void {
     this.#last = this.#first - 1
   }
 }

@@ -10,8 +10,9 @@ import { RoundTripTime } from "./roundTripTime.ts"
 import { WindowUse } from "./windowUse.ts"
 
 /**
- * What a sender asks about the path (spec §14): which number a packet takes, whether and when one may go, what an answer or a
- * timeout means for the flights, and when to come back. It is the one parent of the rules beside it: they judge, it applies.
+ * What a sender asks about the path (spec §14): which number a packet takes, whether and when one may go, what an
+ * answer or a timeout means for the flights, and when to come back. It is the one parent of the rules beside it: they
+ * judge, it applies.
  */
 
 /** Back-off of the probe timeout stops here (spec §14.6); a base timeout above it stands. */
@@ -26,7 +27,9 @@ export interface RecoveryOptions {
   readonly trace?: Trace
 }
 
-/** What an answer or a timeout changed: packet numbers, in lists that are used again. A number is in one list at most. */
+/**
+ * What an answer or a timeout changed: packet numbers, in lists that are used again. A number is in one list at most.
+ */
 export interface RecoveryOutcome {
   /** In flight until now: all parts are held (ACK) … */
   readonly acked: NumberList
@@ -149,8 +152,8 @@ export class Recovery {
   }
 
   /**
-   * What stopped the sender: true for want of data or credit, false for the window or the pacer. Holds until told otherwise; a
-   * window without room for one more datagram is fully used in any case (RFC 9002 §7.8).
+   * What stopped the sender: true for want of data or credit, false for the window or the pacer. Holds until told
+   * otherwise; a window without room for one more datagram is fully used in any case (RFC 9002 §7.8).
    */
   setLimited(now: Micros, limited: boolean): void {
     this.#limited = limited && this.windowAllows(this.#datagramSize)
@@ -184,7 +187,10 @@ export class Recovery {
     this.#largestSettled = -1
   }
 
-  /** The numbers low to high are in ACK (or SEEN). False, without effect: the range names a number never sent (spec §9.4). */
+  /**
+   * The numbers low to high are in ACK (or SEEN). False, without effect: the range names a number never sent (spec
+   * §9.4).
+   */
   acknowledge(low: PacketNumber, high: PacketNumber, seen: boolean): boolean {
     if (!(low >= 0 && low <= high && high < this.#flights.next)) {
       this.counters.violations++
@@ -218,8 +224,9 @@ export class Recovery {
   }
 
   /**
-   * The deadline came. "loss": flights were declared lost, see the outcome. "probe": send one packet now, whatever window and
-   * pacer say (spec §9.7); the outcome may name a flight that had to leave a full ring for it. "none": not yet.
+   * The deadline came. "loss": flights were declared lost, see the outcome. "probe": send one packet now, whatever
+   * window and pacer say (spec §9.7); the outcome may name a flight that had to leave a full ring for it. "none": not
+   * yet.
    */
   handleTimeout(now: Micros): "loss" | "probe" | "none" {
     this.#clearOutcome()
@@ -248,7 +255,6 @@ export class Recovery {
   /** All flights leave, without a signal of congestion; acknowledgements of them have no effect any more. */
   forgetFlights(): void {
     this.#flights.forget()
-    this.#persistentCongestion.forget()
     this.#lossAt = never
     this.#clearOutcome()
   }

@@ -2,9 +2,9 @@ import { ok as assert } from "node:assert/strict"
 import type { Micros } from "@pure-link/wire"
 
 /**
- * The path's round-trip time as RFC 9002 §5 estimates it (spec §14.1). A sample is the time from sending a packet to the
- * answer that acknowledges it as its largest; the peer's own delay is taken off unless that would fall below the minimum.
- * Times that others compute with are whole microseconds; the averages keep their fractions.
+ * The path's round-trip time as RFC 9002 §5 estimates it (spec §14.1). A sample is the time from sending a packet to
+ * the answer that acknowledges it as its largest; the peer's own delay is taken off unless that would fall below the
+ * minimum. Times that others compute with are whole microseconds; the averages keep their fractions.
  */
 
 /** Round-trip time assumed before any sample (RFC 9002 §6.2.2). */
@@ -32,7 +32,10 @@ export class RoundTripTime {
     this.minimum = this.latest
   }
 
-  /** How long a packet may go unanswered before a probe, without back-off (RFC 9002 §6.2.1). Answers are never held back. */
+  /**
+   * How long a packet may go unanswered before a probe, without back-off (RFC 9002 §6.2.1). Answers are never held
+   * back.
+   */
   probeTimeout(): Micros {
     return Math.ceil(this.smoothed + Math.max(4 * this.variance, granularity))
   }

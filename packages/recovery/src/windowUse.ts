@@ -1,8 +1,9 @@
 import type { Bytes, PacketNumber } from "@pure-link/wire"
 
 /**
- * How much of the window was in use over the last two round trips. A pacer's pause is not want of data (spec §14.4), yet a sender
- * of small portions may pause within each of them and never use its window: growth needs half of the window used (RFC 9002 §7.8).
+ * How much of the window was in use over the last two round trips. A pacer's pause is not want of data (spec §14.4),
+ * yet a sender of small portions may pause within each of them and never use its window: growth needs half of the
+ * window used (RFC 9002 §7.8).
  */
 export class WindowUse {
   /** The most bytes in flight in this round trip and in the one before. */

@@ -15,7 +15,10 @@ import {
   validateBody
 } from "@pure-link/wire"
 
-/** One opened answer, decoded as a whole before anything takes effect (spec §9.4). One instance serves all answers of a link. */
+/**
+ * One opened answer, decoded as a whole before anything takes effect (spec §9.4). One instance serves all answers of
+ * a link.
+ */
 export class Answer {
   /** The largest number in ACK or SEEN, and the delay told with it; −1 when the answer reports none. */
   reported: PacketNumber = -1

@@ -1,6 +1,9 @@
 import type { Micros } from "@pure-link/wire"
 
-/** When a sender that can only wait asks with a PING (spec §9.6): one PTO after the last answer, then doubling up to 1 s. */
+/**
+ * When a sender that can only wait asks with a PING (spec §9.6): one PTO after the last answer, then doubling up to 1
+ * s.
+ */
 
 const longestInterval: Micros = 1_000_000
 
@@ -10,7 +13,8 @@ export class Asking {
 
   /** When the next question is due. */
   at(answeredAt: Micros, probeTimeout: Micros): Micros {
-    return Math.max(answeredAt, this.#askedAt) + Math.min(probeTimeout * 2 ** Math.min(this.#asked, 20), longestInterval)
+    const interval = Math.min(probeTimeout * 2 ** Math.min(this.#asked, 20), longestInterval)
+    return Math.max(answeredAt, this.#askedAt) + interval
   }
 
   handleAsked(now: Micros): void {

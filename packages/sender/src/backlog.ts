@@ -5,8 +5,9 @@ import { type Position, RecordQueue } from "./recordQueue.ts"
 import { Spans } from "./spans.ts"
 
 /**
- * Everything unstored (spec §9.1): the queue, what of it needs sending again, what the current reply run acknowledged, and the
- * cursor of what was never sent. It turns verdicts on flights into spans, and fills packets with the lowest numbers first.
+ * Everything unstored (spec §9.1): the queue, what of it needs sending again, what the current reply run
+ * acknowledged, and the cursor of what was never sent. It turns verdicts on flights into spans, and fills packets
+ * with the lowest numbers first.
  */
 export class Backlog {
   readonly queue: RecordQueue
@@ -81,8 +82,9 @@ export class Backlog {
   }
 
   /**
-   * Fills a packet with what waits below `reach`. A span that was sent before stays whole, unless a packet of its own has no room for
-   * it (spec §9.2); longer ones, and what was never sent, are cut where the packet ends. True: more was waiting than fitted.
+   * Fills a packet with what waits below `reach`. A span that was sent before stays whole, unless a packet of its own
+   * has no room for it (spec §9.2); longer ones, and what was never sent, are cut where the packet ends. True: more
+   * was waiting than fitted.
    */
   fill(
     builder: PacketBuilder,
@@ -111,8 +113,8 @@ export class Backlog {
   }
 
   /**
-   * Fills a probe with the spans of the flight that carries the oldest unacknowledged position below `reach`, and takes them over from
-   * it (spec §9.7). Only flights from `from` on count. False: no such flight.
+   * Fills a probe with the spans of the flight that carries the oldest unacknowledged position below `reach`, and
+   * takes them over from it (spec §9.7). Only flights from `from` on count. False: no such flight.
    */
   fillWithOldest(
     builder: PacketBuilder,

@@ -2,8 +2,8 @@ import type { PacketNumber } from "@pure-link/wire"
 import type { Position } from "./recordQueue.ts"
 
 /**
- * What every flight carried, in arrays parallel to recovery's ring: its spans, and marks. Recovery judges numbers and bytes; this
- * says what a verdict means for records and STREAM.
+ * What every flight carried, in arrays parallel to recovery's ring: its spans, and marks. Recovery judges numbers and
+ * bytes; this says what a verdict means for records and STREAM.
  */
 
 /** Spans that one packet carries at most. */
@@ -13,7 +13,9 @@ export const spansInFlight = 4
 export const Mark = {
   /** It carried the STREAM frame. */
   stream: 1,
-  /** A later flight, or the list of what needs sending again, has taken its spans over: its loss sends nothing again. */
+  /**
+   * A later flight, or the list of what needs sending again, has taken its spans over: its loss sends nothing again.
+   */
   replaced: 2,
   /** It was answered, or has left. */
   settled: 4

@@ -1,2 +1,3 @@
+export type { SenderCounters } from "./counters.ts"
 export * from "./events.ts"
-export { type SenderCounters, SenderLink, type SenderOptions } from "./link.ts"
+export { SenderLink, type SenderOptions, type SenderStatus, type WantedRecords } from "./link.ts"

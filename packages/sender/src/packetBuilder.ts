@@ -27,8 +27,8 @@ import { ok as assert } from "node:assert/strict"
 import type { Position, RecordQueue } from "./recordQueue.ts"
 
 /**
- * Writes one packet in place: header, control frames, then parts of records as spec §4.1, §4.2 and §9.2 cut them, then padding, and
- * seals it. It knows layout and room; what goes in is the link's matter.
+ * Writes one packet in place: header, control frames, then parts of records as spec §4.1, §4.2 and §9.2 cut them,
+ * then padding, and seals it. It knows layout and room; what goes in is the link's matter.
  */
 
 /** Records up to this length are cut only when at least `leastCut` bytes of room are left for them (spec §9.2). */

@@ -3,11 +3,12 @@ import { ok as assert } from "node:assert/strict"
 import { type Bytes, endOf, longestRecord, type RecordBatch, type RecordNumber } from "@pure-link/wire"
 
 /**
- * The bounded queue between outbox and packets (spec §9.1): batches as they were read, and an index of their records in rings.
+ * The bounded queue between outbox and packets (spec §9.1): batches as they were read, and an index of their records
+ * in rings.
  *
- * Records are laid end to end along one axis of *positions*. A record of `length` bytes takes `length + 1` of them: one for each
- * byte and one for its end. So a span of parts (spec §1) is an interval of positions, an empty record included, and
- * whether something was acknowledged, lost or cancelled is a question about intervals of numbers.
+ * Records are laid end to end along one axis of *positions*. A record of `length` bytes takes `length + 1` of them:
+ * one for each byte and one for its end. So a span of parts (spec §1) is an interval of positions, an empty record
+ * included, and whether something was acknowledged, lost or cancelled is a question about intervals of numbers.
  */
 
 /** A place on the axis of a queue; only ever grows. */
@@ -98,7 +99,8 @@ export class RecordQueue {
       position += size + 1
       this.#positions[this.end % this.#positions.length] = position
     }
-    assert(position - firstPosition === batch.bytes.length + batch.sizes.length, "sizes of a batch must add up to its bytes")
+    const taken = position - firstPosition
+    assert(taken === batch.bytes.length + batch.sizes.length, "sizes of a batch must add up to its bytes")
   }
 
   /** Drops the records through n, queued or not. */
@@ -107,14 +109,14 @@ export class RecordQueue {
     const from = this.firstPosition
     const kept = Math.min(n + 1, this.end)
     this.bytes -= this.positionOf(kept) - from - (kept - this.first)
-    if (n >= this.end) {
+    if (n < this.end - 1) {
+      this.first = kept
+      this.#dropBatchesBefore(this.#batchOf[kept % this.#batchOf.length]!)
+    } else {
       const position = this.endPosition
       this.first = this.end = n + 1
       this.#positions[this.end % this.#positions.length] = position
       this.#dropBatchesBefore(this.#batchesGone + this.#batches.length)
-    } else {
-      this.first = kept
-      this.#dropBatchesBefore(kept < this.end ? this.#batchOf[kept % this.#batchOf.length]! : this.#batchesGone + this.#batches.length)
     }
   }
 

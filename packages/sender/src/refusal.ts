@@ -1,8 +1,8 @@
 import { type Micros, never, type PacketNumber, type RefusalReason } from "@pure-link/wire"
 
 /**
- * The back-off of a refused sender (spec §9.10): one packet with records at 1, 3, 7, 15, 31, 63 s after the refusal began, then every
- * 64 s, and nothing else. Only the acknowledgement of such a try, or a higher n, ends it.
+ * The back-off of a refused sender (spec §9.10): one packet with records at 1, 3, 7, 15, 31, 63 s after the refusal
+ * began, then every 64 s, and nothing else. Only the acknowledgement of such a try, or a higher n, ends it.
  */
 
 const firstDelay: Micros = 1_000_000

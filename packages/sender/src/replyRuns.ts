@@ -2,8 +2,8 @@ import { ReplayWindow } from "@pure-link/keys"
 import type { Id64, Micros, PacketNumber } from "@pure-link/wire"
 
 /**
- * Which reply run the sender believes (spec §9.4, §9.5), and which answers of each were already seen. Windows are made only for
- * reply runs whose answers opened, and only the latest few are kept.
+ * Which reply run the sender believes (spec §9.4, §9.5), and which answers of each were already seen. Windows are
+ * made only for reply runs whose answers opened, and only the latest few are kept.
  */
 
 const replayDepth = 4096
@@ -13,8 +13,8 @@ const calmSwitches = 8
 const flappingTime: Micros = 10_000_000
 
 /**
- * What to do with an opened answer: it is of the current run; it is the first of a run that becomes current, at the start or as a
- * switch; or it is ignored.
+ * What to do with an opened answer: it is of the current run; it is the first of a run that becomes current, at the
+ * start or as a switch; or it is ignored.
  */
 export type ReplyRunVerdict = "current" | "first" | "switched" | "ignored"
 

@@ -17,8 +17,8 @@ import { ReplyRuns } from "./replyRuns.ts"
 import { StreamNotice } from "./streamNotice.ts"
 
 /**
- * All state that begins anew with a run (spec §1, §7.1): its id and numbers, epochs, flights, STREAM, reply runs and credit. A link has
- * one run, and another once its record numbers are nearly used up (spec §4.3).
+ * All state that begins anew with a run (spec §1, §7.1): its id and numbers, epochs, flights, STREAM, reply runs and
+ * credit. A link has one run, and another once its record numbers are nearly used up (spec §4.3).
  */
 
 export interface RunOptions {
@@ -51,7 +51,10 @@ export class SenderRun {
   inSilentRecovery = false
   /** Record bytes sent under epoch 0. */
   zeroBytes: Bytes = 0
-  /** Flights before this number are not sent again when they are lost: what they carried is queued or sent anew already. */
+  /**
+   * Flights before this number are not sent again when they are lost: what they carried is queued or sent anew
+   * already.
+   */
   resendFrom: PacketNumber = 0
   /** The last n of the current reply run; −1 before its first STORED. */
   n: RecordNumber = -1

@@ -1,8 +1,8 @@
 import { type Micros, never } from "@pure-link/wire"
 
 /**
- * How long a sender has waited for any answer, and what follows: silent recovery after 2 s and 4 probes (spec §9.8), a report after
- * 10 s (spec §9.9).
+ * How long a sender has waited for any answer, and what follows: silent recovery after 2 s and 4 probes (spec §9.8),
+ * a report after 10 s (spec §9.9).
  */
 
 const recoveryTime: Micros = 2_000_000

@@ -1,9 +1,9 @@
 import type { Position } from "./recordQueue.ts"
 
 /**
- * A sorted list of disjoint spans (spec §9.1, §9.2). One holds what needs sending again, with every span as it was sent; another what the
- * current reply run acknowledged, where neighbours merge. A late acknowledgement is a removal from the first and
- * an addition to the second, however the bytes were cut meanwhile.
+ * A sorted list of disjoint spans (spec §9.1, §9.2). One holds what needs sending again, with every span as it was
+ * sent; another what the current reply run acknowledged, where neighbours merge. A late acknowledgement is a removal
+ * from the first and an addition to the second, however the bytes were cut meanwhile.
  */
 export class Spans {
   #starts = new Float64Array(64)

@@ -9,8 +9,8 @@ import {
 } from "@pure-link/wire"
 
 /**
- * The STREAM frame of a run, and whether the receiver is known to have it (spec §8.1, §8.2). Its content changes when a life is
- * listed that was not; a higher lowest number or a life that dropped out of the front is news to nobody.
+ * The STREAM frame of a run, and whether the receiver is known to have it (spec §8.1, §8.2). Its content changes when
+ * a life is listed that was not; a higher lowest number or a life that dropped out of the front is news to nobody.
  */
 export class StreamNotice {
   /** Whether a packet that carried the present content was answered in the current reply run. */

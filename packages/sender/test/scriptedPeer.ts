@@ -1,5 +1,4 @@
 import {
-  answerKey,
   type CryptoSuite,
   keyIdOf,
   type KeyPair,
@@ -35,8 +34,8 @@ import { ok as assert } from "node:assert/strict"
 import { type SenderEvent, SenderLink, type SenderOptions } from "../src/index.ts"
 
 /**
- * A peer that does what a test tells it: opens data packets with real keys and seals whatever answers the test makes up. It knows
- * frames, not the receiver's rules.
+ * A peer that does what a test tells it: opens data packets with real keys and seals whatever answers the test makes
+ * up. It knows frames, not the receiver's rules.
  */
 
 export interface OpenedPacket {
@@ -101,7 +100,12 @@ export const list = (tag: "Ack" | "Seen", ...numbers: ReadonlyArray<PacketNumber
   return { _tag: tag, delay: 0, ranges: [first!, ...others] }
 }
 
-export const stored = (n: RecordNumber, credit: { readonly creditRecords?: number; readonly creditBytes?: number } = {}, life = ownLife.life): Frame => ({
+/** STORED, with credit for everything unless told otherwise. */
+export const stored = (
+  n: RecordNumber,
+  credit: { readonly creditRecords?: number; readonly creditBytes?: number } = {},
+  life = ownLife.life
+): Frame => ({
   _tag: "Stored",
   n,
   life: n === 0 ? 0n : life,
@@ -164,19 +168,17 @@ export class ScriptedPeer {
 
   /** Seals an answer with these frames; ACCEPT goes along while one is due. */
   answer(
-    now: Micros,
     frames: ReadonlyArray<Frame>,
-    how: { readonly replyRun?: Id64; readonly number?: number; readonly epochZero?: boolean; readonly body?: Uint8Array } = {}
+    how: { readonly replyRun?: Id64; readonly number?: number; readonly body?: Uint8Array } = {}
   ): Uint8Array {
-    void now
     const epochs = this.epochs!
     const accept = this.accepts ? epochs.accept : undefined
     const all: ReadonlyArray<Frame> = accept === undefined ? frames : [...frames, { _tag: "Accept", ...accept }]
     const replyRun = how.replyRun ?? this.replyRun
     const number = how.number ?? this.#answers++
     const out = new Uint8Array(1500)
-    const epoch = how.epochZero === true ? 0 : epochs.answerEpoch
-    const bodyStart = writeAnswerHeader(out, 0, epochBitsOf(epoch), this.#keyId, runPrefixOf(this.run), replyRun, number)
+    const bits = epochBitsOf(epochs.answerEpoch)
+    const bodyStart = writeAnswerHeader(out, 0, bits, this.#keyId, runPrefixOf(this.run), replyRun, number)
     let at = bodyStart
     if (how.body !== undefined) {
       out.set(how.body, at)
@@ -187,10 +189,7 @@ export class ScriptedPeer {
         at = encodeFrame(frame, out, at)
       }
     }
-    const key = epoch === 0 && epochs.answerEpoch !== 0
-      ? answerKey(this.#suite, this.#secret, this.pair, this.run, 0, replyRun)
-      : epochs.answerKey(replyRun)
-    key.seal(out, 0, bodyStart, at, number)
+    epochs.answerKey(replyRun).seal(out, 0, bodyStart, at, number)
     return out.slice(0, at + tagLength)
   }
 
@@ -207,7 +206,14 @@ export class ScriptedPeer {
     })
   }
 
-  #record(now: Micros, bytes: Uint8Array, start: number, number: PacketNumber, epoch: Epoch, long: boolean): OpenedPacket {
+  #record(
+    now: Micros,
+    bytes: Uint8Array,
+    start: number,
+    number: PacketNumber,
+    epoch: Epoch,
+    long: boolean
+  ): OpenedPacket {
     const end = bytes.length - tagLength
     assert(validateBody(bytes, start, end, "data"), "the sender made a malformed packet")
     const frames: Array<Frame> = []
@@ -219,7 +225,8 @@ export class ScriptedPeer {
     this.#largest = Math.max(this.#largest, number)
     this.epochs!.handleOpened(now, number, epoch)
     for (const frame of frames) {
-      if (frame._tag === "Offer" && this.accepts) this.epochs!.handleOffer(now, number, epoch, frame.epoch, frame.publicKey)
+      if (frame._tag !== "Offer" || !this.accepts) continue
+      this.epochs!.handleOffer(now, number, epoch, frame.epoch, frame.publicKey)
     }
     const packet = { number, epoch, long, length: bytes.length, run: this.run, frames }
     this.packets.push(packet)
@@ -299,7 +306,11 @@ export class Bench {
       }
       const from = wanted.from - this.#lowestHeld
       const batch = new Uint8Array(bytes)
-      this.records.slice(from, from + sizes.length).reduce((at, record) => (batch.set(record, at), at + record.length), 0)
+      let at = 0
+      for (const record of this.records.slice(from, from + sizes.length)) {
+        batch.set(record, at)
+        at += record.length
+      }
       this.link.supply(this.now, { first: wanted.from, bytes: batch, sizes: Uint32Array.from(sizes) })
     }
   }
@@ -330,7 +341,7 @@ export class Bench {
   }
 
   answer(...frames: ReadonlyArray<Frame>): boolean {
-    return this.hear(this.peer.answer(this.now, frames))
+    return this.hear(this.peer.answer(frames))
   }
 
   /** Lets time pass up to `until`, doing what is due at each deadline; returns what was sent, with the times. */
@@ -347,6 +358,16 @@ export class Bench {
     }
     this.now = until
     return sent
+  }
+
+  /** Lets time pass until something is sent, and returns what the peer opened of it. */
+  next(): Array<OpenedPacket> {
+    for (;;) {
+      const at = this.link.deadline()
+      assert(at < Infinity, "nothing will ever be sent")
+      const sent = this.runUntil(at)
+      if (sent.length > 0) return sent.flatMap(({ datagram }) => this.peer.open(this.now, datagram) ?? [])
+    }
   }
 
   /** Lets time pass and returns what the peer opened of what was sent meanwhile. */

@@ -1,5 +1,5 @@
 import { type Inbox, type InboxRecord, type InputSummary, StoreError } from "@pure-link/ports"
-import type { CommitOutcome, Id64, RecordNumber, StoreIntent, StreamCursor, StreamName } from "@pure-link/wire"
+import type { CommitOutcome, Id64, RecordBatch, StoreIntent, StreamCursor, StreamName } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
@@ -11,8 +11,9 @@ import type { StoreCounters } from "./StoreCounters.ts"
 import { type Ticket, WaitingLine } from "./WaitingLine.ts"
 
 /**
- * The inbox that callers see, over something that carries out one transaction at a time, in memory or on disk. It makes groups
- * of waiting commits and acknowledgements (one fsync each), and keeps cursors in memory, moved only after the commit returned.
+ * The inbox that callers see, over something that carries out one transaction at a time, in memory or on disk. It makes
+ * groups of waiting commits and acknowledgements (one fsync each), and keeps cursors in memory, moved only after the
+ * commit returned.
  */
 
 /** What carries out transactions and reads. */
@@ -84,7 +85,7 @@ export const makeInbox = Effect.fnUntraced(function*(
     for (const [input, position] of progress.positions) positions.set(input, position)
     tickets.forEach((ticket, t) => ticket.settle(Effect.succeed(outcomesOf[t]!)))
     for (const [input] of progress.positions) {
-      for (const grown of [...growth.get(input) ?? []]) grown()
+      for (const grown of Array.from(growth.get(input) ?? [])) grown() // a copy: who wakes may wait again at once
     }
   }
 
@@ -147,7 +148,8 @@ export const makeInbox = Effect.fnUntraced(function*(
     read: (input, after, most) => Effect.map(engine.read(input, after, most), recordsOf),
     lastPosition,
     grown: (input) =>
-      Stream.unfold(-1, (seen: number) => Effect.map(positionBeyond(input, seen), (position) => [position, position] as const)),
+      Stream.unfold(-1, (seen: number) =>
+        Effect.map(positionBeyond(input, seen), (position) => [position, position] as const)),
     consumerPosition: (input, consumer) => engine.consumerPosition(input, consumer),
     acknowledge: (input, consumer, position) =>
       Effect.suspend(() => {
@@ -199,10 +201,11 @@ const rememberStreams = (opened: InboxContents) => {
   }
 }
 
-const assertBatch = ({ bytes, first, sizes }: { first: RecordNumber; bytes: Uint8Array; sizes: Uint32Array }): number => {
+/** The bytes of a batch, whose sizes must add up to them. */
+const assertBatch = ({ bytes, first, sizes }: RecordBatch): number => {
   let total = 0
   for (const size of sizes) total += size
-  assert(total === bytes.length, `sizes of records from ${first} on add up to ${total} B, not to the ${bytes.length} B given`)
+  assert(total === bytes.length, `sizes from record ${first} on add up to ${total} B, not to ${bytes.length} B`)
   return total
 }
 

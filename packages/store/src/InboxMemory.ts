@@ -9,11 +9,16 @@ import { openBacking } from "./OutboxMemory.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 import { judge } from "./storingRules.ts"
 
-/** An inbox in memory, for tests and simulations. What its backing holds survives a simulated restart, as a file would. */
+/**
+ * An inbox in memory, for tests and simulations. What its backing holds survives a simulated restart, as a file would.
+ */
 export interface Options {
   /** The "file": open it again to restart, copy it to restore a backup (default: a fresh one). */
   readonly backing?: Backing
-  /** Runs before each transaction takes effect: sleep for a slow disk, fail for a broken one. Interrupted: nothing took effect. */
+  /**
+   * Runs before each transaction takes effect: sleep for a slow disk, fail for a broken one. Interrupted: nothing took
+   * effect.
+   */
   readonly beforeCommit?: Effect.Effect<void, StoreError>
   readonly counters?: StoreCounters
 }
@@ -54,7 +59,8 @@ export const layer = (options: Options = {}): Layer.Layer<Inbox, StoreError> =>
       }
       return yield* makeInbox({ file: "memory", counters }, opened, {
         transact: (group) => Effect.map(beforeCommit, () => apply(backing, group)),
-        read: (input, after, bounds) => Effect.sync(() => readRows(backing.logs.get(input)?.records ?? [], after, bounds)),
+        read: (input, after, bounds) =>
+          Effect.sync(() => readRows(backing.logs.get(input)?.records ?? [], after, bounds)),
         consumerPosition: (input, consumer) => Effect.sync(() => backing.logs.get(input)?.consumers.get(consumer) ?? 0),
         prune: (input, through) => Effect.map(beforeCommit, () => prune(backing, input, through)),
         summaries: Effect.sync(() => summarize(backing))
@@ -70,7 +76,8 @@ const apply = (backing: Backing, group: InboxGroup): InboxProgress => {
     const sizes = group.sizes.subarray(record, record += intent.count)
     const streams = backing.streams.filter(({ input, source }) => source === intent.source && input === intent.input)
     const current = streams.find((stream) => !stream.retired)
-    const cursor: StreamCursor | undefined = current && { generation: current.generation, n: current.n, life: current.life }
+    const cursor: StreamCursor | undefined = current &&
+      { generation: current.generation, n: current.n, life: current.life }
     const retired = streams.filter((stream) => stream.retired)
     const isRetired = retired.some((stream) => stream.generation === intent.generation)
     const verdict = judge(intent, { cursor, isRetired, retiredCount: retired.length })

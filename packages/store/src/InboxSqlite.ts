@@ -22,7 +22,8 @@ export const layer = (options: Options): Layer.Layer<Inbox, StoreError> =>
     Inbox,
     Effect.gen(function*() {
       const { counters = storeCounters(), file } = options
-      const thread = yield* openThread<InboxOperations, InboxOpened, InboxOpening>(new URL("./worker/inboxThread.ts", import.meta.url), {
+      const program = new URL("./worker/inboxThread.ts", import.meta.url)
+      const thread = yield* openThread<InboxOperations, InboxOpened, InboxOpening>(program, {
         file,
         limits: { fileBytes: options.fileLimitBytes, logBytes: options.logLimitBytes }
       })

@@ -12,8 +12,9 @@ import type { StoreCounters } from "./StoreCounters.ts"
 import { WaitingLine } from "./WaitingLine.ts"
 
 /**
- * The outbox that callers see, over something that carries out one transaction at a time, in memory or on disk. It numbers
- * records, makes groups of waiting appends (one fsync each), holds the byte limit, and lets removals ride along (spec §2.1, §8.5).
+ * The outbox that callers see, over something that carries out one transaction at a time, in memory or on disk. It
+ * numbers records, makes groups of waiting appends (one fsync each), holds the byte limit, and lets removals ride along
+ * (spec §2.1, §8.5).
  */
 
 /** What carries out transactions and reads. */
@@ -56,7 +57,10 @@ export const makeOutbox = Effect.fnUntraced(function*(
   const wake = Latch.makeUnsafe(true)
   const line = new WaitingLine<Chunk, RecordNumber>(file, () => { wake.openUnsafe() })
 
-  /** Removed rows get a transaction when there are enough, when nothing else is held, or when an append needs their room. */
+  /**
+   * Removed rows get a transaction when there are enough, when nothing else is held, or when an append needs their
+   * room.
+   */
   const removalIsDue = (): boolean => {
     const rows = removed - deleted
     if (rows === 0) return false
@@ -121,7 +125,7 @@ export const makeOutbox = Effect.fnUntraced(function*(
   const close = Effect.suspend(() => {
     line.close()
     if (removed === deleted) return Effect.void
-    const nothing = { first: last + 1, bytes: new Uint8Array(0), sizes: new Uint32Array(0), life: undefined, producers: [] }
+    const nothing = { first: last + 1, ...concatenate([]), life: undefined, producers: [] }
     return Effect.ignore(engine.transact({ ...nothing, removed }))
   })
 
@@ -176,7 +180,8 @@ export const makeOutbox = Effect.fnUntraced(function*(
 })
 
 const assertProducer = ({ position, producer }: ProducerPosition): void => {
-  assert(producer.length >= 1 && producer.length <= 4_096, `a producer's name has 1 to 4,096 characters, not ${producer.length}`)
+  const { length } = producer
+  assert(length >= 1 && length <= 4_096, `a producer's name has 1 to 4,096 characters, not ${length}`)
   assert(Number.isSafeInteger(position) && position >= 0, `a producer's position is a whole number, not ${position}`)
 }
 
@@ -187,7 +192,9 @@ const livesFrom = (lives: ReadonlyArray<Life>, removed: RecordNumber): ReadonlyA
   return start === 0 ? lives : lives.slice(start)
 }
 
-/** Copies chunks into one buffer of their own, so that it can move to another thread and callers may use theirs again. */
+/**
+ * Copies chunks into one buffer of their own, so that it can move to another thread and callers may use theirs again.
+ */
 const concatenate = (chunks: ReadonlyArray<Chunk>): Chunk => {
   const bytes = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.bytes.length, 0))
   const sizes = new Uint32Array(chunks.reduce((sum, chunk) => sum + chunk.sizes.length, 0))

@@ -9,13 +9,18 @@ import type { ReadBounds } from "./file/reading.ts"
 import { makeOutbox } from "./OutboxFront.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 
-/** An outbox in memory, for tests and simulations. What its backing holds survives a simulated restart, as a file would. */
+/**
+ * An outbox in memory, for tests and simulations. What its backing holds survives a simulated restart, as a file would.
+ */
 export interface Options {
   readonly stream: OutboxStream
   readonly limitBytes?: number
   /** The "file": open it again to restart, copy it to restore a backup (default: a fresh one). */
   readonly backing?: Backing
-  /** Runs before each transaction takes effect: sleep for a slow disk, fail for a broken one. Interrupted: nothing took effect. */
+  /**
+   * Runs before each transaction takes effect: sleep for a slow disk, fail for a broken one. Interrupted: nothing took
+   * effect.
+   */
   readonly beforeCommit?: Effect.Effect<void, StoreError>
   readonly counters?: StoreCounters
 }

@@ -32,7 +32,8 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
       const { counters = storeCounters(), file, limitBytes = defaultLimitBytes, stream } = options
       const entropy = yield* Entropy
       const { source, input, shape } = stream
-      const thread = yield* openThread<OutboxOperations, OutboxOpened, OutboxOpening>(new URL("./worker/outboxThread.ts", import.meta.url), {
+      const program = new URL("./worker/outboxThread.ts", import.meta.url)
+      const thread = yield* openThread<OutboxOperations, OutboxOpened, OutboxOpening>(program, {
         file,
         stream: { source, input, shape },
         newGeneration: id64(entropy),
@@ -45,7 +46,7 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
     })
   )
 
-const buffersOf = ({ bytes, sizes }: { readonly bytes: Uint8Array; readonly sizes: Uint32Array }): Array<ArrayBuffer> => [
+const buffersOf = ({ bytes, sizes }: { readonly bytes: Uint8Array; readonly sizes: Uint32Array }) => [
   bytes.buffer as ArrayBuffer,
   sizes.buffer as ArrayBuffer
 ]

@@ -20,7 +20,11 @@ export interface StoreThread<O extends Operations<O>, Opened> {
 type Resume = (result: Effect.Effect<unknown, StoreError>) => void
 
 /** Starts a thread and waits until its file is open. */
-export const openThread = Effect.fnUntraced(function*<O extends Operations<O>, Opened, Opening extends { readonly file: string }>(
+export const openThread = Effect.fnUntraced(function*<
+  O extends Operations<O>,
+  Opened,
+  Opening extends { readonly file: string }
+>(
   program: URL,
   opening: Opening
 ): Effect.fn.Return<StoreThread<O, Opened>, StoreError, Scope.Scope> {
@@ -33,9 +37,10 @@ export const openThread = Effect.fnUntraced(function*<O extends Operations<O>, O
   const start = Effect.callback<{ readonly worker: Worker; readonly opened: Opened }, StoreError>((resume) => {
     const worker = new Worker(program, { workerData: opening, execArgv: [] })
     const die = (detail: string) => {
-      dead = storeError({ reason: "failed", detail, remedy: "open the store again" })
-      for (const waiter of waiting.values()) waiter(Effect.fail(dead))
+      dead ??= storeError({ reason: "failed", detail, remedy: "open the store again" })
+      const waiters = [...waiting.values()]
       waiting.clear()
+      for (const waiter of waiters) waiter(Effect.fail(dead))
     }
     worker.on("message", (reply: Reply) => {
       const waiter = waiting.get(reply.id)

@@ -2,8 +2,8 @@ import { StoreError } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 
 /**
- * Calls that wait, first come first served, to become part of a transaction. A call may leave while it waits; once taken it
- * completes, and whoever interrupts it waits for that: nothing is half done and nothing done is unknown.
+ * Calls that wait, first come first served, to become part of a transaction. A call may leave while it waits; once
+ * taken it completes, and whoever interrupts it waits for that: nothing is half done and nothing done is unknown.
  */
 
 /** A call that was taken out of the line. */

@@ -1,4 +1,6 @@
-import { type InboxRecord, type InputSummary, type OutboxState, type ProducerPosition, StoreError } from "@pure-link/ports"
+import {
+  type InboxRecord, type InputSummary, type OutboxState, type ProducerPosition, StoreError
+} from "@pure-link/ports"
 import type { RecordBatch, RecordNumber } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -11,8 +13,8 @@ import type { ReadBounds } from "./file/reading.ts"
 import { recordsOf } from "./InboxFront.ts"
 
 /**
- * Looking into a file that another process may own: for tools that list, count and show. Each call sees one moment and leaves no
- * transaction open, so that the owner's log does not grow. Calls block the thread they are made on.
+ * Looking into a file that another process may own: for tools that list, count and show. Each call sees one moment and
+ * leaves no transaction open, so that the owner's log does not grow. Calls block the thread they are made on.
  */
 
 /** What an outbox file holds; `life` is missing, since nothing was opened for appending. */

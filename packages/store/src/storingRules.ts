@@ -1,8 +1,8 @@
 import type { Id64, Life, RecordNumber, StoreIntent, StreamCursor } from "@pure-link/wire"
 
 /**
- * What a commit may store (spec §8.3, §8.4, §8.6), judged against the cursor that stands in the same transaction. Used by every
- * inbox, in memory and on disk, so that both give the same verdicts.
+ * What a commit may store (spec §8.3, §8.4, §8.6), judged against the cursor that stands in the same transaction. Used
+ * by every inbox, in memory and on disk, so that both give the same verdicts.
  */
 
 /** Retired generations that are kept for one (source, input) (spec §8.3). */
@@ -44,8 +44,8 @@ export const judge = (intent: IntentHead, { cursor, isRetired, retiredCount }: S
 }
 
 /**
- * The life of record `last` if records n+1…last follow record n without a fork: each has a life, lives do not contradict, and
- * one that began at or below n is that of record n (spec §8.4).
+ * The life of record `last` if records n+1…last follow record n without a fork: each has a life, lives do not
+ * contradict, and one that began at or below n is that of record n (spec §8.4).
  */
 const lifeOfLast = (
   lives: ReadonlyArray<Life>,

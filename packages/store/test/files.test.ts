@@ -10,7 +10,10 @@ import { outboxKind } from "../src/file/outboxFile.ts"
 import { InboxSqlite, OutboxSqlite, readInbox, readOutbox } from "../src/index.ts"
 import { temporaryFolder } from "./places.ts"
 
-/** Files as a store may find them: of another kind or version, damaged, missing, full, with a reader that does not go away. */
+/**
+ * Files as a store may find them: of another kind or version, damaged, missing, full, with a reader that does not go
+ * away.
+ */
 
 const stream = { source: "shop", input: "orders", shape: 1n }
 const outboxLayer = (options: Omit<OutboxSqlite.Options, "stream">) =>
@@ -27,6 +30,7 @@ const records = (count: number, size: number) => ({
   bytes: new Uint8Array(count * size).fill(7),
   sizes: new Uint32Array(count).fill(size)
 })
+const streamOfTests = { generation: 1n, lives: [{ life: 1n, first: 1 }] }
 const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "a file"))
 
 /** Changes a closed file by SQL. */
@@ -134,8 +138,8 @@ describe("a store's file", () => {
       const file = yield* newFile
       const commit = (inbox: Inbox["Service"], first: number) =>
         inbox.commit([
-          { source: "s", input: "orders", generation: 1n, lives: [{ life: 1n, first: 1 }], batch: { first, ...records(50, 1_000) } },
-          { source: "t", input: `of ${first}`, generation: 1n, lives: [{ life: 1n, first: 1 }], batch: { first: 1, ...records(1, 1) } }
+          { ...streamOfTests, source: "s", input: "orders", batch: { first, ...records(50, 1_000) } },
+          { ...streamOfTests, source: "t", input: `of ${first}`, batch: { first: 1, ...records(1, 1) } }
         ])
       const body = Effect.gen(function*() {
         const inbox = yield* Inbox

@@ -2,8 +2,8 @@ import * as Schema from "effect/Schema"
 
 /**
  * What the machines tell of themselves: one schema for every reader (metrics, logs, qlog, a status page). `at` is the
- * machine's time in µs, `number` a packet number, and sizes are bytes. Events of single packets are built only for a trace
- * that asks for them.
+ * machine's time in µs, `number` a packet number, and sizes are bytes. Events of single packets are built only for a
+ * trace that asks for them.
  */
 
 const Micros = Schema.Finite

@@ -1,11 +1,11 @@
 /**
  * `pure-link keygen`: makes the key pair that a node is known by.
  */
-import { keyPair, systemEntropy } from "@pure-link/keys"
+import { formatPublicKey, keyPair, systemEntropy } from "@pure-link/keys"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { formatKey, writeKeyFile } from "../keyFile.ts"
+import { writeKeyFile } from "../keyFile.ts"
 import { json, suite } from "../options.ts"
 import { print, printJson, say } from "../output.ts"
 
@@ -17,7 +17,7 @@ const file = Flag.String("file").pipe(
 export const keygen = Command.make("keygen", { file, json }, Effect.fnUntraced(function*(flags) {
   const keys = keyPair(suite, systemEntropy)
   yield* writeKeyFile(flags.file, keys)
-  const publicKey = formatKey(keys.publicKey)
+  const publicKey = formatPublicKey(keys.publicKey)
   if (flags.json) return yield* printJson({ publicKey, file: flags.file })
   yield* say(`secret key written to ${flags.file} (mode 0600); the public key, to give to peers:`)
   yield* print(publicKey)

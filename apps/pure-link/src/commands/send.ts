@@ -15,7 +15,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { hostname } from "node:os"
 import { ExitCode, Failure, toFailure } from "../failure.ts"
-import { parsePublicKey, readKeyFile } from "../keyFile.ts"
+import { readPublicKey, readKeyFile } from "../keyFile.ts"
 import { endpoint, format, json, keyFile, localAddress, platform, rawStream, suite } from "../options.ts"
 import { grouped, printJson, say } from "../output.ts"
 import { openSource } from "../recordFile.ts"
@@ -86,7 +86,7 @@ const tellProgress = (output: Output<Uint8Array>, last: () => number): Effect.Ef
 
 export const send = Command.make("send", flags, Effect.fnUntraced(function*(options) {
   const identity = yield* readKeyFile(suite, options.key)
-  const publicKey = yield* parsePublicKey(options.peer)
+  const publicKey = yield* readPublicKey(options.peer)
   const address = yield* endpoint(options.to)
   const listen = yield* localAddress(options.listen)
   const type = yield* rawStream(options.input, options.format)

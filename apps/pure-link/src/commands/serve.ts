@@ -1,6 +1,7 @@
 /**
  * `pure-link serve`: receives the streams of allowed peers into an inbox file until it is asked to end.
  */
+import { formatPublicKey } from "@pure-link/keys"
 import { Input, Inputs, LinkNode } from "@pure-link/link"
 import { Inbox } from "@pure-link/ports"
 import { InboxSqlite } from "@pure-link/store"
@@ -13,7 +14,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { badInput, type Failure, toFailure } from "../failure.ts"
-import { formatKey, readKeyFile } from "../keyFile.ts"
+import { readKeyFile } from "../keyFile.ts"
 import { json, keyFile, localAddress, platform, rawStream, suite } from "../options.ts"
 import { grouped, print, printJson, say } from "../output.ts"
 import { type AllowedPeer, parseAllow, readPeersFile } from "../peers.ts"
@@ -69,7 +70,7 @@ const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
     const shutdown = yield* Shutdown
     for (const { format, name } of inputs) yield* Input.open(yield* rawStream(name, format))
     const address = formatAddress(node.address)
-    const publicKey = formatKey(node.publicKey)
+    const publicKey = formatPublicKey(node.publicKey)
     if (asJson) yield* printJson({ event: "listening", address, publicKey, inputs: inputs.map(({ name }) => name) })
     else yield* print(`listening on ${address} as ${publicKey}; inputs: ${inputs.map(({ name }) => name).join(", ")}`)
     for (const { name } of inputs) {

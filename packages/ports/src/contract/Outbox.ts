@@ -4,12 +4,12 @@ import { type Id64, type Life, longestRecord, type RecordNumber, type StreamName
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { Entropy } from "../Entropy.ts"
 import { Outbox } from "../Outbox.ts"
 import type { StoreError } from "../StoreError.ts"
-import { joined, recordOf, recordsOf } from "./records.ts"
+import { followSteps, OutboxModel, OutboxSteps } from "./outboxModel.ts"
+import { recordsOf } from "./records.ts"
 
 /**
  * What every `Outbox` promises, as tests: durability, order, limits, back-pressure, lives (spec §2.1, §2.4, §8.5). An
@@ -166,7 +166,8 @@ export const outboxContract = (
           Effect.gen(function*() {
             for (let turns = 0; turns < 12; turns++) {
               const before = outbox.state().last
-              const fiber = yield* Effect.forkChild(outbox.append(recordsOf(before + 1, [50, 50])), { startImmediately: true })
+              const append = outbox.append(recordsOf(before + 1, [50, 50]))
+              const fiber = yield* Effect.forkChild(append, { startImmediately: true })
               for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
               yield* Fiber.interrupt(fiber)
               const { last } = outbox.state()
@@ -301,7 +302,7 @@ export const outboxContract = (
         yield* opened(place, (outbox) => outbox.append(recordsOf(1, [1])))
       }))
 
-    it.effect.prop("does what a plain list of records does", [Steps], ([steps]) =>
+    it.effect.prop("does what a plain list of records does", [OutboxSteps], ([steps]) =>
       Effect.gen(function*() {
         const place = yield* makePlace
         const model = new OutboxModel()
@@ -310,67 +311,6 @@ export const outboxContract = (
       }), { arbitrary: { runs, seed: 5 } })
   })
 }
-
-const small = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
-const Step = Schema.Union([
-  Schema.TaggedStruct("Append", { sizes: Schema.Array(small(400)), position: small(1_000) }),
-  Schema.TaggedStruct("Remove", { per16: small(16) }),
-  Schema.TaggedStruct("Read", { per16: small(18), records: small(6), bytes: small(900) })
-])
-/** Openings of an outbox, with what is done in each. */
-const Steps = Schema.Array(Schema.Array(Step).check(Schema.isMaxLength(20))).check(Schema.isMaxLength(3))
-
-/** The slow readable twin of an outbox. */
-class OutboxModel {
-  readonly records: Array<Uint8Array> = []
-  removed = 0
-  producer: number | undefined
-  readonly lives: Array<Life> = []
-
-  assertState(outbox: Outbox["Service"]): void {
-    const { lives, lowestHeld, last } = outbox.state()
-    assert.deepStrictEqual({ lowestHeld, last }, { lowestHeld: this.removed + 1, last: this.records.length })
-    const held = this.lives.filter((_, i) => (this.lives[i + 1]?.first ?? Infinity) > this.removed)
-    assert.deepStrictEqual(lives, held)
-    assert.strictEqual(outbox.producerPosition("steps"), this.producer)
-  }
-}
-
-const followSteps = Effect.fnUntraced(function*(
-  outbox: Outbox["Service"],
-  model: OutboxModel,
-  steps: ReadonlyArray<typeof Step.Type>
-) {
-  const { life } = outbox.state()
-  for (const step of steps) {
-    const last = model.records.length
-    if (step._tag === "Append") {
-      const chunk = recordsOf(last + 1, step.sizes)
-      const first = yield* outbox.append({ ...chunk, from: { producer: "steps", position: step.position } })
-      assert.strictEqual(first, last + 1)
-      if (step.sizes.length > 0 && model.lives.at(-1)?.life !== life) model.lives.push({ life, first })
-      step.sizes.forEach((size, i) => model.records.push(recordOf(first + i, size)))
-      model.producer = step.position
-    } else if (step._tag === "Remove") {
-      const n = model.removed + Math.floor((last - model.removed) * step.per16 / 16)
-      yield* outbox.removeThrough(n)
-      model.removed = n
-    } else {
-      const from = 1 + Math.floor(last * step.per16 / 16)
-      const expected: Array<Uint8Array> = []
-      let bytes = 0
-      for (let number = from; number > model.removed && number <= last && expected.length < step.records; number++) {
-        const record = model.records[number - 1]!
-        if (expected.length > 0 && bytes + record.length > step.bytes) break
-        expected.push(record)
-        bytes += record.length
-      }
-      const batch = yield* outbox.read(from, { records: step.records, bytes: step.bytes })
-      assert.deepStrictEqual(batch, { first: from, ...joined(expected) })
-    }
-    model.assertState(outbox)
-  }
-})
 
 /** Lets everything that was asked for so far reach the store and come back. */
 const quiet = Effect.fnUntraced(function*(outbox: Outbox["Service"]) {

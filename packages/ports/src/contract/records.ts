@@ -23,5 +23,5 @@ export const joined = (records: ReadonlyArray<Uint8Array>): { bytes: Uint8Array;
 }
 
 /** Consecutive records of these sizes. */
-export const recordsOf = (first: RecordNumber, sizes: ReadonlyArray<number>): { bytes: Uint8Array; sizes: Uint32Array } =>
+export const recordsOf = (first: RecordNumber, sizes: ReadonlyArray<number>) =>
   joined(sizes.map((size, i) => recordOf(first + i, size)))

@@ -2,8 +2,8 @@ import type { Bytes, Micros } from "@pure-link/wire"
 import type { RoundTripTime } from "../roundTripTime.ts"
 
 /**
- * How many bytes may be in the air (spec §14.4). A controller hears of every packet that was sent, acknowledged or lost, in plain
- * calls, and holds nothing but its state.
+ * How many bytes may be in the air (spec §14.4). A controller hears of every packet that was sent, acknowledged or
+ * lost, in plain calls, and holds nothing but its state.
  */
 export interface CongestionController {
   readonly name: string
@@ -13,11 +13,14 @@ export interface CongestionController {
   /** A packet was sent; `inFlightBefore` is what was in flight without it. */
   handleSent(now: Micros, bytes: Bytes, inFlightBefore: Bytes): void
   /**
-   * A packet that was in flight is acknowledged. `windowLimited`: the window, or the pacer, and not a want of data or credit, held
-   * the sender back; else nothing grows (RFC 9002 §7.8).
+   * A packet that was in flight is acknowledged. `windowLimited`: the window, or the pacer, and not a want of data or
+   * credit, held the sender back; else nothing grows (RFC 9002 §7.8).
    */
   handleAcknowledged(now: Micros, bytes: Bytes, sentAt: Micros, rtt: RoundTripTime, windowLimited: boolean): void
-  /** Congestion was found; `sentAt` is when the newest lost packet was sent. True if it made a reduction: one per round trip. */
+  /**
+   * Congestion was found; `sentAt` is when the newest lost packet was sent. True if it made a reduction: one per round
+   * trip.
+   */
   handleCongestion(now: Micros, sentAt: Micros): boolean
   /** Nothing got through for three probe timeouts (RFC 9002 §7.6). Follows a `handleCongestion` for the same losses. */
   handlePersistentCongestion(now: Micros): void

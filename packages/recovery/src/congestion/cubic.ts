@@ -1,18 +1,22 @@
 import type { Bytes, Micros } from "@pure-link/wire"
 import type { RoundTripTime } from "../roundTripTime.ts"
-import { boundWindow, type CongestionController, type ControllerOptions, initialWindow } from "./CongestionController.ts"
+import type { CongestionController, ControllerOptions } from "./CongestionController.ts"
+import { boundWindow, initialWindow } from "./CongestionController.ts"
 
 /**
- * CUBIC (RFC 9438): after a reduction the window returns along a cubic curve to where it was, lingers there, and then looks for
- * more; where Reno would be faster, it follows an estimate of Reno. Time in which the sender was idle or short of data or credit
- * is not part of the curve (RFC 9438 §5.8, spec §14.5). All that an undo must restore is in one `CubicState`.
+ * CUBIC (RFC 9438): after a reduction the window returns along a cubic curve to where it was, lingers there, and then
+ * looks for more; where Reno would be faster, it follows an estimate of Reno. Time in which the sender was idle or
+ * short of data or credit is not part of the curve (RFC 9438 §5.8, spec §14.5). All that an undo must restore is in one
+ * `CubicState`.
  */
 
 /** RFC 9438 §4.6: a reduction leaves this part of the window. */
 const reductionFactor = 0.7
 /** RFC 9438 §4.1: C, in datagrams per second cubed. */
 const steepness = 0.4
-/** RFC 9438 §4.3: the estimate grows by this many datagrams per round trip, 0.53, before and after the former maximum. */
+/**
+ * RFC 9438 §4.3: the estimate grows by this many datagrams per round trip, 0.53, before and after the former maximum.
+ */
 const renoGrowth = 3 * (1 - reductionFactor) / (1 + reductionFactor)
 const microsPerSecond = 1_000_000
 
@@ -104,7 +108,9 @@ export class Cubic implements CongestionController {
     return true
   }
 
-  /** RFC 9438 §4.8: slow start up to the threshold of the reduction, and from there a curve without a former maximum. */
+  /**
+   * RFC 9438 §4.8: slow start up to the threshold of the reduction, and from there a curve without a former maximum.
+   */
   handlePersistentCongestion(_now: Micros): void {
     const state = this.#state
     state.window = this.#bound(0)
@@ -118,8 +124,8 @@ export class Cubic implements CongestionController {
   }
 
   /**
-   * Idle counts from the later of the last acknowledgement and the last send. From the last send alone, every round trip of a
-   * window that each acknowledgement empties would look idle, and the curve would never move (spec §14.5).
+   * Idle counts from the later of the last acknowledgement and the last send. From the last send alone, every round
+   * trip of a window that each acknowledgement empties would look idle, and the curve would never move (spec §14.5).
    */
   #endIdle(now: Micros): void {
     const idleSince = Math.max(this.#acknowledgedAt, this.#sentAt)
@@ -170,9 +176,9 @@ export class Cubic implements CongestionController {
   }
 
   /**
-   * The window that Reno would have: 0.53 datagrams more per window acknowledged (RFC 9438 §4.3) or per round trip gone by
-   * (RFC 8312 §4.2), whichever is ahead. Time is added up piece by piece, each with its own round-trip time, because dividing
-   * all of it by today's would jump when the delay changes.
+   * The window that Reno would have: 0.53 datagrams more per window acknowledged (RFC 9438 §4.3) or per round trip gone
+   * by (RFC 8312 §4.2), whichever is ahead. Time is added up piece by piece, each with its own round-trip time, because
+   * dividing all of it by today's would jump when the delay changes.
    */
   #advanceEstimate(now: Micros, bytes: Bytes, rtt: RoundTripTime): number {
     const state = this.#state

@@ -1,6 +1,7 @@
 import type { Bytes, Micros } from "@pure-link/wire"
 import type { RoundTripTime } from "../roundTripTime.ts"
-import { boundWindow, type CongestionController, type ControllerOptions, initialWindow } from "./CongestionController.ts"
+import type { CongestionController, ControllerOptions } from "./CongestionController.ts"
+import { boundWindow, initialWindow } from "./CongestionController.ts"
 
 /**
  * NewReno as RFC 9002 §7.3 and Appendix B give it: the plain controller that others are held against.

@@ -4,9 +4,9 @@ import { fail, failureOf } from "./failure.ts"
 import { takeOwnership, truePath } from "./owner.ts"
 
 /**
- * A database file of this room: who may open it, what it is, and how it is written. WAL with synchronous=FULL, so that a commit
- * that returned is on disk and nothing half ever shows; both are read back from the live connection, because builds differ
- * in their defaults. A file that is not ours is left as it was.
+ * A database file of this room: who may open it, what it is, and how it is written. WAL with synchronous=FULL, so that
+ * a commit that returned is on disk and nothing half ever shows; both are read back from the live connection, because
+ * builds differ in their defaults. A file that is not ours is left as it was.
  */
 export interface Kind {
   readonly name: "outbox" | "inbox"
@@ -115,10 +115,12 @@ export class OwnedDatabase {
   }
 }
 
-/** Opens a file for reading beside its owner, if any. Keep no statement open: it would keep the log from being emptied. */
+/**
+ * Opens a file for reading beside its owner, if any. Keep no statement open: it would keep the log from being emptied.
+ */
 export const openForReading = (file: string, kind: Kind): DatabaseSync => {
   if (statSync(file, { throwIfNoEntry: false }) === undefined) {
-    return fail("permission", "there is no such file", "name an existing file")
+    return fail("permission", "there is no such file", "name an existing file in a folder that this user may read")
   }
   const db = new DatabaseSync(file, { readOnly: true, timeout: busyMillis })
   try {
@@ -144,9 +146,12 @@ const identify = (db: DatabaseSync, kind: Kind): "empty" | "ours" => {
   const inTable = Number(db.prepare("SELECT value FROM meta WHERE key = 'schema'").get()?.["value"] ?? 0)
   const schema = Math.max(version, inTable)
   if (schema > schemaVersion) {
-    fail("version", `the file has schema ${schema}, this program knows ${schemaVersion}`, "use a later version of Pure Link")
+    const detail = `the file has schema ${schema}, this program knows ${schemaVersion}`
+    fail("version", detail, "use the later version of Pure Link that wrote the file")
   }
-  if (version !== inTable) fail("unreadable", `the file is damaged: schema ${version} or ${inTable}`, "restore it from a backup")
+  if (version !== inTable) {
+    fail("unreadable", `the file is damaged: schema ${version} or ${inTable}`, "restore it from a backup")
+  }
   return "ours"
 }
 

@@ -1,8 +1,8 @@
 import type { StoreFailure } from "@pure-link/ports"
 
 /**
- * Why a database file did not do what was asked, in words that cross a thread boundary. SQLite's result codes are read here and
- * nowhere else; every other file of this room throws `FileFailure` or lets SQLite's own error pass.
+ * Why a database file did not do what was asked, in words that cross a thread boundary. SQLite's result codes are read
+ * here and nowhere else; every other file of this room throws `FileFailure` or lets SQLite's own error pass.
  */
 export interface Failure {
   readonly reason: StoreFailure

@@ -1,4 +1,4 @@
-import type { CommitOutcome, Id64, RecordNumber, StreamCursor } from "@pure-link/wire"
+import type { CommitOutcome, RecordNumber, StreamCursor } from "@pure-link/wire"
 import type { InputSummary } from "@pure-link/ports"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { type IntentHead, judge } from "../storingRules.ts"
@@ -8,8 +8,9 @@ import { blobOfId, idOfBlob } from "./ids.ts"
 import { type ReadBounds, readSome } from "./reading.ts"
 
 /**
- * An inbox on disk (spec §2.2, §2.3): one log table per input, the cursor of every generation of every stream, and the cursors of
- * consumers. The last position of a log stands beside it, so that no position is used twice whatever was pruned.
+ * An inbox on disk (spec §2.2, §2.3): one log table per input, the cursor of every generation of every stream, and the
+ * cursors of consumers. The last position of a log stands beside it, so that no position is used twice whatever was
+ * pruned.
  */
 
 /** What an owner keeps in memory of a file. */
@@ -167,7 +168,7 @@ export class InboxFile {
     if (pruned === 0) return { pruned, transactions: this.#owned.transactions }
     this.#owned.transaction(() => {
       this.#db.prepare(`DELETE FROM log_${log.id} WHERE position <= ?`).run(Number(rows[pruned - 1]!["position"]))
-      this.#db.prepare("UPDATE inputs SET records = records - ?, bytes = bytes - ? WHERE id = ?").run(pruned, bytes, log.id)
+      this.#statements.setInput.run(log.position, log.records - pruned, log.bytes - bytes, log.id)
     })
     log.records -= pruned
     log.bytes -= bytes
@@ -226,7 +227,8 @@ export class InboxFile {
   #acknowledge({ consumer, input, position }: Acknowledgement): void {
     const log = this.#logs.get(input)
     if (position > (log?.position ?? 0)) {
-      fail("failed", `position ${position} of ${input} is beyond its last, ${log?.position ?? 0}`, "acknowledge what was read")
+      const detail = `position ${position} of ${input} is beyond its last, ${log?.position ?? 0}`
+      fail("failed", detail, "acknowledge what was read")
     }
     if (log !== undefined) this.#statements.acknowledge.run(log.id, consumer, position)
   }
@@ -240,8 +242,8 @@ export class InboxFile {
   }
 
   #createLog(input: string): Log {
-    const inserted = this.#db.prepare("INSERT INTO inputs(input, last_position, records, bytes) VALUES (?, 0, 0, 0)").run(input)
-    const id = Number(inserted.lastInsertRowid)
+    const insert = this.#db.prepare("INSERT INTO inputs(input, last_position, records, bytes) VALUES (?, 0, 0, 0)")
+    const id = Number(insert.run(input).lastInsertRowid)
     this.#db.exec(`
       CREATE TABLE log_${id}(
         position INTEGER PRIMARY KEY, source INTEGER NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL
@@ -257,7 +259,10 @@ export class InboxFile {
     return log
   }
 
-  /** Reads again what a transaction that was undone may have changed in memory, and what a fresh opening knows nothing of. */
+  /**
+   * Reads again what a transaction that was undone may have changed in memory, and what a fresh opening knows nothing
+   * of.
+   */
   #forget(): void {
     this.#logs.clear()
     this.#sources.clear()
@@ -265,9 +270,8 @@ export class InboxFile {
       this.#sources.set(String(row["source"]), Number(row["id"]))
     }
     for (const row of this.#db.prepare("SELECT id, input, last_position, records, bytes FROM inputs").all()) {
-      this.#openLog(
-        String(row["input"]), Number(row["id"]), Number(row["last_position"]), Number(row["records"]), Number(row["bytes"])
-      )
+      const [id, position, records, bytes] = [row["id"], row["last_position"], row["records"], row["bytes"]]
+      this.#openLog(String(row["input"]), Number(id), Number(position), Number(records), Number(bytes))
     }
   }
 }

@@ -7,8 +7,9 @@ import { blobOfId, idOfBlob } from "./ids.ts"
 import { readSome, type ReadBounds } from "./reading.ts"
 
 /**
- * An outbox on disk (spec §1, §2.1, §8.5): records by number, the lives that hold them, and one row that says how far the file
- * has come. Removal is in two steps: `removed` moves at once, the rows up to it are deleted a slice per transaction.
+ * An outbox on disk (spec §1, §2.1, §8.5): records by number, the lives that hold them, and one row that says how far
+ * the file has come. Removal is in two steps: `removed` moves at once, the rows up to it are deleted a slice per
+ * transaction.
  */
 
 export interface OutboxStream extends StreamName {
@@ -58,8 +59,8 @@ export const outboxKind: Kind = {
       CREATE TABLE lives(first INTEGER PRIMARY KEY, life BLOB NOT NULL UNIQUE CHECK (length(life) = 8)) STRICT;
       CREATE TABLE producers(producer TEXT PRIMARY KEY NOT NULL, position INTEGER NOT NULL) STRICT, WITHOUT ROWID;
       CREATE TABLE progress(
-        id INTEGER PRIMARY KEY CHECK (id = 1), last INTEGER NOT NULL, removed INTEGER NOT NULL, deleted INTEGER NOT NULL,
-        bytes INTEGER NOT NULL, CHECK (0 <= deleted AND deleted <= removed AND removed <= last)
+        id INTEGER PRIMARY KEY CHECK (id = 1), last INTEGER NOT NULL, removed INTEGER NOT NULL,
+        deleted INTEGER NOT NULL, bytes INTEGER NOT NULL, CHECK (0 <= deleted AND deleted <= removed AND removed <= last)
       ) STRICT;
       INSERT INTO progress VALUES (1, 0, 0, 0, 0);
     `)
@@ -149,7 +150,8 @@ export const readContents = (db: DatabaseSync): OutboxContents => {
       progress === undefined || (lowest ?? progress.deleted + 1) !== progress.deleted + 1 ||
       (highest ?? progress.deleted) !== progress.last
     ) {
-      return fail("unreadable", "the file is damaged: its records are not those it accounts for", "restore it from a backup")
+      const detail = "the file is damaged: its records are not those it accounts for"
+      return fail("unreadable", detail, "restore it from a backup")
     }
     return {
       stream: { source: String(meta.get("source")), input: String(meta.get("input")), shape: idOf(meta.get("shape")) },
@@ -174,7 +176,8 @@ export const prepareRead = (db: DatabaseSync): StatementSync => {
 export const readBatch = (statement: StatementSync, from: RecordNumber, bounds: ReadBounds): RecordBatch => {
   const { bytes, rows, sizes } = readSome(statement, [from, bounds.records], 1, bounds)
   const consecutive = rows.length === 0 || (rows[0]![0] === from && rows.at(-1)![0] === from + rows.length - 1)
-  return consecutive ? { first: from, bytes, sizes } : { first: from, bytes: new Uint8Array(0), sizes: new Uint32Array(0) }
+  if (consecutive) return { first: from, bytes, sizes }
+  return { first: from, bytes: new Uint8Array(0), sizes: new Uint32Array(0) }
 }
 
 const nameStream = (db: DatabaseSync, stream: OutboxStream, generation: Id64): void => {
@@ -199,7 +202,10 @@ const requireStream = (held: OutboxStream, asked: OutboxStream): void => {
 export const describeStream = ({ input, shape, source }: OutboxStream): string =>
   `${source} → ${input} of shape ${shape.toString(16).padStart(16, "0")}`
 
-/** Deletes the oldest removed rows, as many as one transaction may, and the lives that end before the last removed record. */
+/**
+ * Deletes the oldest removed rows, as many as one transaction may, and the lives that end before the last removed
+ * record.
+ */
 const deleteSlice = (db: DatabaseSync, next: { removed: number; deleted: number; bytes: number }): void => {
   const rows = db.prepare("SELECT number, length(bytes) AS size FROM records WHERE number <= ? ORDER BY number LIMIT ?")
     .all(next.removed, deletedRows)
@@ -211,7 +217,7 @@ const deleteSlice = (db: DatabaseSync, next: { removed: number; deleted: number;
   }
   next.bytes -= bytes
   db.prepare("DELETE FROM records WHERE number <= ?").run(next.deleted)
-  db.prepare("DELETE FROM lives WHERE first < (SELECT max(first) FROM lives WHERE first <= ?)").run(next.removed)
+  db.prepare("DELETE FROM lives WHERE first <= (SELECT max(first) FROM lives WHERE first <= ?)").run(next.removed)
 }
 
 const idOf = (value: SQLOutputValue | undefined): Id64 =>

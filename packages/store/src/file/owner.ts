@@ -4,9 +4,10 @@ import { DatabaseSync } from "node:sqlite"
 import { failureOf, fail } from "./failure.ts"
 
 /**
- * One owner per file. The right to write is an exclusive SQLite transaction on an empty file beside it, `<file>.owner`, held as
- * long as the file is open: the kernel ends it with the process, however that dies, and no stale lock can be left. Readers
- * do not touch it. Nobody may open the sidecar by other means: closing any descriptor of it would release the lock (POSIX).
+ * One owner per file. The right to write is an exclusive SQLite transaction on an empty file beside it, `<file>.owner`,
+ * held as long as the file is open: the kernel ends it with the process, however that dies, and no stale lock can be
+ * left. Readers do not touch it. Nobody may open the sidecar by other means: closing any descriptor of it would release
+ * the lock (POSIX).
  */
 
 /** How long a dying former owner is waited for. */
@@ -21,7 +22,10 @@ export const truePath = (file: string): string => {
   }
 }
 
-/** Takes the file for this process, or fails; `describeHolder` finds words for who has it. Close the result to release it. */
+/**
+ * Takes the file for this process, or fails; `describeHolder` finds words for who has it. Close the result to release
+ * it.
+ */
 export const takeOwnership = (path: string, describeHolder: () => string): DatabaseSync => {
   const owner = new DatabaseSync(`${path}.owner`, { timeout: patienceMillis })
   try {

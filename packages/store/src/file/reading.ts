@@ -1,6 +1,9 @@
 import type { SQLInputValue, SQLOutputValue, StatementSync } from "node:sqlite"
 
-/** Reading records: as many rows as fit the bounds, at least one, with all bytes in one buffer that can cross to another thread. */
+/**
+ * Reading records: as many rows as fit the bounds, at least one, with all bytes in one buffer that can cross to another
+ * thread.
+ */
 
 export interface ReadBounds {
   readonly records: number

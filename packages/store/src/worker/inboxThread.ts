@@ -18,7 +18,7 @@ serve<InboxOperations>(() => {
     },
     transfer: (reply) =>
       typeof reply === "object" && "sizes" in reply
-        ? [reply.bytes.buffer, reply.sizes.buffer, reply.positions.buffer, reply.numbers.buffer, reply.sourceIndexes.buffer]
+        ? [reply.bytes, reply.sizes, reply.positions, reply.numbers, reply.sourceIndexes].map(({ buffer }) => buffer)
         : [],
     close: () => inbox.close()
   }

@@ -3,8 +3,8 @@ import { failureOf } from "../file/failure.ts"
 import { closing, type Operations, type Reply, type Request } from "./messages.ts"
 
 /**
- * The life of a store's thread: it opens its file, answers one request after the other, and closes the file when it is told to.
- * SQLite blocks this thread instead of the one that moves packets.
+ * The life of a store's thread: it opens its file, answers one request after the other, and closes the file when it is
+ * told to. SQLite blocks this thread instead of the one that moves packets.
  */
 
 type Transferables = ReadonlyArray<ArrayBuffer>

@@ -4,8 +4,8 @@ import { InboxSqlite } from "../../src/index.ts"
 import { batchOf, writerLife } from "./written.ts"
 
 /**
- * A process that owns an inbox and commits batches of two sources to it until it is killed. It says `open`, then the number up to
- * which both are confirmed. A consumer acknowledges everything, and old records are pruned on the way.
+ * A process that owns an inbox and commits batches of two sources to it until it is killed. It says `open`, then the
+ * number up to which both are confirmed. A consumer acknowledges everything, and old records are pruned on the way.
  */
 const [file = "", mode] = process.argv.slice(2)
 

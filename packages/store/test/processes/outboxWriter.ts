@@ -5,8 +5,9 @@ import { OutboxSqlite } from "../../src/index.ts"
 import { chunkLength, chunkOf, writerStream } from "./written.ts"
 
 /**
- * A process that owns an outbox and appends to it until it is killed. It says `open`, then the last number of every burst that
- * was confirmed. Each chunk carries its last number as the producer's position, and old records are removed on the way.
+ * A process that owns an outbox and appends to it until it is killed. It says `open`, then the last number of every
+ * burst that was confirmed. Each chunk carries its last number as the producer's position, and old records are removed
+ * on the way.
  */
 const [file = "", mode] = process.argv.slice(2)
 

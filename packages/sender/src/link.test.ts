@@ -7,14 +7,16 @@ import {
   makeRecords,
   type OpenedPacket,
   ownLife,
+  partsOf,
   recordBytesOf,
   recordsOf,
   stored,
   tagsOf
-} from "./scriptedPeer.ts"
+} from "../test/scriptedPeer.ts"
 
-const numbersOf = (packets: ReadonlyArray<OpenedPacket>): ReadonlyArray<number> => packets.map((packet) => packet.number)
-const allRecords = (packets: ReadonlyArray<OpenedPacket>): ReadonlyArray<number> => packets.flatMap((packet) => recordsOf(packet))
+type Packets = ReadonlyArray<OpenedPacket>
+const numbersOf = (packets: Packets): ReadonlyArray<number> => packets.map((packet) => packet.number)
+const allRecords = (packets: Packets): ReadonlyArray<number> => packets.flatMap((packet) => recordsOf(packet))
 const same = (size: number, count: number): Array<Uint8Array> => makeRecords(Array.from({ length: count }, () => size))
 const second = 1_000_000
 
@@ -165,7 +167,7 @@ describe("credit", () => {
     assert.isTrue(packets.at(-1)!.frames.some((frame) => frame._tag === "Records" && frame.endsRecord))
   })
 
-  it("sends no records without record credit and asks by PING, one PTO after the answer and then doubling to 1 s", () => {
+  it("sends no records without record credit, and asks by PING a PTO after the answer, then doubling to 1 s", () => {
     const bench = new Bench({ records: same(500, 50) })
     bench.start(stored(0, { creditRecords: 0, creditBytes: 0 }))
     const confirm = bench.transmit()
@@ -175,10 +177,10 @@ describe("credit", () => {
     const gaps: Array<number> = []
     for (let i = 0; i < 7; i++) {
       const answered = bench.now
-      const [question, ...more] = bench.runUntil(bench.link.deadline())
+      const [question, ...more] = bench.next()
       assert.deepStrictEqual(more, [])
       gaps.push(bench.now - answered)
-      assert.deepStrictEqual(tagsOf(bench.peer.open(bench.now, question!.datagram)!), ["Ping"])
+      assert.deepStrictEqual(tagsOf(question!), ["Ping"])
       bench.answer(list("Ack", ...numbersOf(bench.peer.packets)), stored(0, { creditRecords: 0 }))
     }
     assert.isBelow(gaps[0]!, 100_000)
@@ -198,8 +200,8 @@ describe("credit", () => {
     const bench = new Bench({ records: same(100, 5) })
     bench.start(stored(0, { creditRecords: 5 }))
     bench.transmit()
-    const older = bench.peer.answer(bench.now, [list("Ack", 0), stored(0, { creditRecords: 6 })])
-    const newer = bench.peer.answer(bench.now, [list("Ack", 0), stored(0, { creditRecords: 7 })])
+    const older = bench.peer.answer([list("Ack", 0), stored(0, { creditRecords: 6 })])
+    const newer = bench.peer.answer([list("Ack", 0), stored(0, { creditRecords: 7 })])
     bench.hear(newer)
     bench.hear(older)
     bench.append(same(100, 5))
@@ -226,7 +228,8 @@ describe("answers", () => {
     assert.isAbove(packets.length, 4)
     bench.now += 20_000
     const rest = packets.slice(1)
-    bench.answer(list("Ack", ...numbersOf(bench.peer.packets).filter((number) => number !== packets[0]!.number)), stored(0))
+    const others = numbersOf(bench.peer.packets).filter((number) => number !== packets[0]!.number)
+    bench.answer(list("Ack", ...others), stored(0))
     const [again] = bench.transmit()
     assert.isAbove(again!.number, rest.at(-1)!.number)
     assert.deepStrictEqual(frameOf(again!, "Records"), frameOf(packets[0]!, "Records"))
@@ -251,7 +254,7 @@ describe("answers", () => {
     bench.now += 20_000
     bench.answer(list("Ack", 0, 1, 2, 3), stored(0))
     for (let i = 0; i < 10; i++) {
-      const sent = bench.runUntil(bench.link.deadline()).map(({ datagram }) => bench.peer.open(bench.now, datagram)!)
+      const sent = bench.next()
       assert.deepStrictEqual(sent.map(tagsOf), [["Ping"]])
       bench.answer(list("Ack", ...numbersOf(bench.peer.packets)), stored(0))
     }
@@ -272,8 +275,9 @@ describe("answers", () => {
     bench.transmit()
     const before = bench.link.status
     assert.isTrue(bench.answer(list("Ack", 0, 500), stored(4)))
-    assert.isTrue(bench.hear(bench.peer.answer(bench.now, [], { body: Uint8Array.of(0x14, 0, 0) })))
-    assert.isTrue(bench.hear(bench.peer.answer(bench.now, [], { body: Uint8Array.of(0x01) })), "PING is not for answers")
+    assert.isTrue(bench.hear(bench.peer.answer([], { body: Uint8Array.of(0x14, 0, 0) })))
+    const ping = bench.peer.answer([], { body: Uint8Array.of(0x01) })
+    assert.isTrue(bench.hear(ping), "PING is not for answers")
     assert.strictEqual(bench.link.counters.violations, 3)
     assert.strictEqual(bench.link.stored, 0)
     assert.deepStrictEqual(bench.link.status, before)
@@ -282,7 +286,7 @@ describe("answers", () => {
   it("ignores answers that are tampered with at any byte, truncated or replayed", () => {
     const bench = new Bench({ records: same(500, 4) })
     const packets = bench.transmit()
-    const answer = bench.peer.answer(bench.now, [list("Ack", ...numbersOf(packets)), stored(4)])
+    const answer = bench.peer.answer([list("Ack", ...numbersOf(packets)), stored(4)])
     for (let i = 0; i < answer.length; i++) {
       const tampered = answer.slice()
       tampered[i]! ^= 1
@@ -323,7 +327,7 @@ describe("answers", () => {
   it("derives keys for unknown reply runs only at a bounded rate", () => {
     const bench = new Bench({ records: same(500, 4) })
     bench.transmit()
-    const forged = bench.peer.answer(bench.now, [stored(4)])
+    const forged = bench.peer.answer([stored(4)])
     for (let i = 0; i < 1000; i++) {
       const one = forged.slice()
       one[9] = i & 255
@@ -346,7 +350,7 @@ describe("SEEN", () => {
     let sent = 0
     const start = bench.now
     while (bench.now < start + 10 * second) {
-      const asked = bench.runUntil(bench.link.deadline()).map(({ datagram }) => bench.peer.open(bench.now, datagram)!)
+      const asked = bench.next()
       assert.strictEqual(asked.length, 1)
       assert.deepStrictEqual(recordsOf(asked[0]!), recordsOf(packets[0]!))
       sent++
@@ -393,7 +397,8 @@ describe("reply runs", () => {
     bench.peer.freshReplyRun()
     bench.answer(list("Ack", packet!.number), stored(2))
     const again = bench.transmit()
-    assert.deepStrictEqual([...new Set(allRecords(again))], [3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "all but 13, acknowledged anew")
+    const unstored = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert.deepStrictEqual([...new Set(allRecords(again))], unstored, "all but 13, which the new one acknowledged")
     for (const one of again) assert.isDefined(frameOf(one, "Stream"))
     assert.strictEqual(bench.link.counters.replyRunSwitches, 1)
   })
@@ -415,13 +420,13 @@ describe("reply runs", () => {
       bench.now += 20_000
       if (packets.length > 0) bench.answer(list("Ack", inTheAir.at(-1)!.number, ...numbersOf(again)), stored(0))
     }
-    const starts = again.flatMap((packet) => packet.frames.flatMap((frame) => frame._tag === "Records" ? [`${frame.firstDelta}+${frame.partOffset}`] : []))
+    const starts = again.flatMap((packet) => partsOf(packet, 1)).map((part) => `${part.number}+${part.offset}`)
     assert.strictEqual(new Set(starts).size, starts.length)
   })
 
   it("ignores an answer of another reply run that reports nothing newer", () => {
     const bench = established()
-    assert.isTrue(bench.hear(bench.peer.answer(bench.now, [list("Ack", 0), stored(9)], { replyRun: 0xffn, number: 0 })))
+    assert.isTrue(bench.hear(bench.peer.answer([list("Ack", 0), stored(9)], { replyRun: 0xffn, number: 0 })))
     assert.strictEqual(bench.link.stored, 2)
     assert.strictEqual(bench.link.counters.ignoredAnswers, 1)
     assert.deepStrictEqual(allRecords(bench.transmit()), [])
@@ -520,7 +525,7 @@ describe("refusal", () => {
     const bench = new Bench({ records: same(500, 40) })
     const first = bench.transmit()
     bench.answer(list("Seen", ...numbersOf(first)), refused)
-    const [attempt, ...more] = bench.runUntil(bench.now + second).map(({ datagram }) => bench.peer.open(bench.now, datagram)!)
+    const [attempt, ...more] = bench.pass(second)
     assert.deepStrictEqual(more, [])
     bench.now += 20_000
     bench.answer(list("Ack", attempt!.number), stored(0))
@@ -566,7 +571,7 @@ describe("silence", () => {
     const bench = new Bench({ records: same(900, 60) })
     bench.start()
     const packets = bench.pass(10_000)
-    const [probe, ...more] = bench.runUntil(bench.link.deadline()).map(({ datagram }) => bench.peer.open(bench.now, datagram)!)
+    const [probe, ...more] = bench.next()
     assert.deepStrictEqual(more, [])
     assert.deepStrictEqual(frameOf(probe!, "Records"), frameOf(packets[0]!, "Records"))
   })
@@ -597,7 +602,7 @@ describe("silence", () => {
   it("sends everything unacknowledged under the new epoch when the recovery's OFFER is accepted", () => {
     const { bench } = silent()
     bench.peer.restart()
-    const [probe] = bench.runUntil(bench.link.deadline()).map(({ datagram }) => bench.peer.open(bench.now, datagram)!)
+    const [probe] = bench.next()
     assert.strictEqual(probe!.epoch, 0)
     bench.now += 20_000
     bench.answer(list("Ack", probe!.number), stored(0))
@@ -653,12 +658,13 @@ describe("runs and lives", () => {
     all = all.filter((packet) => packet.run !== run)
     assert.strictEqual(all.length, 1)
     assert.deepStrictEqual([all[0]!.epoch, all[0]!.number, ...tagsOf(all[0]!)], [0, 0, "Stream", "Offer"])
-    assert.strictEqual(frameOf(all[0]!, "Stream")!.base, 26)
+    assert.strictEqual(frameOf(all[0]!, "Stream")!.base, bench.link.stored + 1)
     bench.now += 20_000
-    bench.answer(list("Ack", 0), stored(25))
+    bench.answer(list("Ack", 0), stored(bench.link.stored))
     const records = bench.transmit()
     assert.isTrue(records.every((packet) => packet.epoch === 1))
-    assert.deepStrictEqual([...new Set(records.flatMap((packet) => recordsOf(packet, 26)))][0], 26)
+    const base = bench.link.stored + 1
+    assert.strictEqual(records.flatMap((packet) => recordsOf(packet, base))[0], base)
   })
 
   it("lists at most 8 lives and sends no record of a life that is not listed", () => {

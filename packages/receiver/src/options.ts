@@ -1,0 +1,31 @@
+import type { CryptoSuite, Entropy, KeyPair } from "@pure-link/keys"
+import type { Trace } from "@pure-link/trace"
+import type { Bytes } from "@pure-link/wire"
+import type { ReceiverFaults } from "./faults.ts"
+import type { InboxCursors, ReceiverMemory } from "./stream.ts"
+
+/** What a receiver is made of. */
+export interface ReceiverOptions {
+  readonly suite: CryptoSuite
+  readonly entropy: Entropy
+  readonly identity: KeyPair
+  /** The part of the inbox that the machine reads. */
+  readonly cursors: InboxCursors
+  /** What one stream may hold beyond n (spec §10.7); 16 MiB by default. */
+  readonly streamBytes?: Bytes
+  /** What all streams may hold together; 256 MiB by default. */
+  readonly totalBytes?: Bytes
+  readonly trace?: Trace
+  /** Deliberate faults, for tests of the tests. */
+  readonly faults?: ReceiverFaults
+}
+
+const defaultStreamBytes: Bytes = 16 * 1_048_576
+const defaultTotalBytes: Bytes = 256 * 1_048_576
+
+/** The bounds of memory that options choose (spec §10.7, §18). */
+export const memoryOf = (options: ReceiverOptions): ReceiverMemory => ({
+  perStream: options.streamBytes ?? defaultStreamBytes,
+  total: options.totalBytes ?? defaultTotalBytes,
+  used: 0
+})

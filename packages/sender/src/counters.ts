@@ -1,0 +1,40 @@
+/** What happened on a sender link since it began; counts of packets unless named otherwise. */
+export interface SenderCounters {
+  packetsSent: number
+  recordPacketsSent: number
+  bytesSent: number
+  recordBytesSent: number
+  probesSent: number
+  questionsSent: number
+  triesSent: number
+  answers: number
+  /** Answers of a reply run that is not, or not yet, current. */
+  ignoredAnswers: number
+  /** Datagrams for this run that did not open, were replayed, or came while strangers used up their tokens. */
+  unopened: number
+  replayed: number
+  limited: number
+  violations: number
+  replyRunSwitches: number
+  silentRecoveries: number
+  refusals: number
+}
+
+export const noCounts = (): SenderCounters => ({
+  packetsSent: 0,
+  recordPacketsSent: 0,
+  bytesSent: 0,
+  recordBytesSent: 0,
+  probesSent: 0,
+  questionsSent: 0,
+  triesSent: 0,
+  answers: 0,
+  ignoredAnswers: 0,
+  unopened: 0,
+  replayed: 0,
+  limited: 0,
+  violations: 0,
+  replyRunSwitches: 0,
+  silentRecoveries: 0,
+  refusals: 0
+})

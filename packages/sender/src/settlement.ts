@@ -1,0 +1,248 @@
+import {
+  type Epoch,
+  lifeOf,
+  type Micros,
+  type PacketHeader,
+  type PacketNumber,
+  type RecordNumber
+} from "@pure-link/wire"
+import type { Answer } from "./answer.ts"
+import { Mark } from "./flightContents.ts"
+import type { SenderState } from "./senderState.ts"
+
+/**
+ * Applies what an answer or a timeout means: reply runs, forks, epochs, n and credit, the spans of flights, refusals
+ * (spec §9.4, §9.5, §9.10). Everything was decoded and judged before anything here takes effect.
+ */
+export class Settlement {
+  readonly #state: SenderState
+  readonly #header: PacketHeader
+  readonly #answer: Answer
+  /** The n of an inbox that lacks removed records; −1 while it does not. */
+  #behind: RecordNumber = -1
+
+  /** `header` and `answer` are filled anew before each `handleAnswer`. */
+  constructor(state: SenderState, header: PacketHeader, answer: Answer) {
+    this.#state = state
+    this.#header = header
+    this.#answer = answer
+  }
+
+  countViolation(now: Micros, detail: string): void {
+    this.#state.counters.violations++
+    this.#state.trace.emit({ _tag: "Violation", at: now, detail })
+  }
+
+  /** An answer was opened under `epoch` and decoded as a whole. */
+  handleAnswer(now: Micros, epoch: Epoch): void {
+    const { run, counters } = this.#state
+    const { recovery, replyRuns, epochs } = run
+    const answer = this.#answer
+    run.answered = true
+    const verdict = replyRuns.judge(now, this.#header.replyRun, answer.reported, recovery.rtt.smoothed)
+    if (verdict === "ignored") {
+      counters.ignoredAnswers++
+      recovery.handleAnswered(now)
+      this.#endSilence(now)
+      return
+    }
+    if (verdict === "switched") this.#switchReplyRun(now)
+    const isNewest = this.#header.number > replyRuns.largestAnswer
+    if (isNewest) replyRuns.largestAnswer = this.#header.number
+    if (isNewest && answer.hasStored && this.#findFork()) return
+    recovery.beginAnswer(now)
+    answer.acknowledge(recovery)
+    recovery.endAnswer(now, answer.reported, answer.delay)
+    if (epoch > 0 && epoch === epochs.epoch) run.inSilentRecovery = false
+    if (answer.accept !== undefined) this.#handleAccept(now)
+    if (answer.challenge !== undefined) this.#state.response = answer.challenge
+    if (isNewest && answer.lacksName) this.#repeatStream()
+    const advanced = isNewest && answer.hasStored && this.#handleStored(now)
+    const tryAcknowledged = this.#settle()
+    if (isNewest) this.#handleRefused(now, advanced || tryAcknowledged)
+    this.#endSilence(now)
+  }
+
+  /** Recovery's deadline came. */
+  handleTimeout(now: Micros): void {
+    const state = this.#state
+    const { run: { recovery, epochs }, backlog, silence } = state
+    const verdict = recovery.handleTimeout(now)
+    this.#settleLost()
+    if (verdict !== "probe") return
+    if (!backlog.hasUnstored) {
+      recovery.forgetFlights()
+      silence.stopWaiting()
+      return
+    }
+    state.probeDue = true
+    if (epochs.epoch > 0 && silence.probedEnough && silence.isLong(now)) state.startSilentRecovery()
+  }
+
+  /** What the former reply run acknowledged may be gone: everything unstored goes again, with STREAM (spec §9.5). */
+  #switchReplyRun(now: Micros): void {
+    const state = this.#state
+    const { recovery, replyRuns, stream } = state.run
+    state.counters.replyRunSwitches++
+    state.run.n = -1
+    state.run.resendFrom = recovery.nextNumber
+    state.backlog.sendEverythingAgain()
+    stream.forgetAnswers()
+    state.circumstancesChanged()
+    state.trace.emit({ _tag: "ReplyRunSwitched", at: now, replyRun: this.#header.replyRun })
+    if (replyRuns.isFlapping(now)) state.tell({ _tag: "ReplyRunsFlapping" })
+  }
+
+  /**
+   * Spec §8.5: STORED of records that this outbox does not have, or of another life than its own, stops the link for
+   * good.
+   */
+  #findFork(): boolean {
+    const { n, life } = this.#answer.stored
+    const { backlog: { last, queue }, lives } = this.#state
+    if (n === 0 || n < queue.first - 1) return false
+    const own = lifeOf(lives, n)
+    if (n <= last && own?.life === life) return false
+    const detail = n > last
+      ? `the inbox has stored ${n} records of this outbox, which ends at ${last}`
+      : `record ${n} is of life ${own?.life.toString(16) ?? "none"} here and of life ${life.toString(16)} in the inbox`
+    this.#state.forked = true
+    this.#state.tell({ _tag: "Forked", n, detail })
+    return true
+  }
+
+  /** The receiver accepted an OFFER: from now on everything goes under the new epoch (spec §7.4, §9.8). */
+  #handleAccept(now: Micros): void {
+    const state = this.#state
+    const { run, backlog } = state
+    const { epoch, echo, publicKey } = this.#answer.accept!
+    if (!run.epochs.handleAccept(now, epoch, echo, publicKey)) return
+    if (run.inSilentRecovery) {
+      run.inSilentRecovery = false
+      run.resendFrom = run.recovery.nextNumber
+      backlog.sendUnacknowledgedAgain()
+    }
+    state.packetDue = true
+    state.circumstancesChanged()
+    state.asking.reset()
+    state.tell({ _tag: "EpochAdvanced", epoch: run.epochs.epoch })
+    state.trace.emit({ _tag: "EpochAdvanced", at: now, epoch: run.epochs.epoch })
+  }
+
+  /** NAME: the receiver has lost the stream's name (spec §8.1). */
+  #repeatStream(): void {
+    const { stream, recovery } = this.#state.run
+    if (!stream.answered) return
+    stream.unanswer(recovery.nextNumber)
+    this.#state.circumstancesChanged()
+  }
+
+  /** n and credit of the newest answer. True: n advanced (spec §9.3, §9.4). */
+  #handleStored(now: Micros): boolean {
+    const state = this.#state
+    const { run, backlog } = state
+    const { n, creditRecords, creditBytes } = this.#answer.stored
+    if (n < run.n) {
+      this.countViolation(now, "n fell within a reply run")
+      return false
+    }
+    run.n = n
+    this.#reportBehind(n)
+    const advanced = n >= backlog.queue.first
+    if (advanced) {
+      backlog.dropThrough(n)
+      state.listLives()
+      state.tell({ _tag: "Stored", n, at: now })
+      state.trace.emit({ _tag: "Stored", at: now, n, creditRecords, creditBytes })
+    }
+    const opened = run.credit.set(n, creditRecords, creditBytes, backlog.queue)
+    state.reachChanged()
+    if (advanced || opened) {
+      state.circumstancesChanged()
+      state.asking.reset()
+    }
+    return advanced
+  }
+
+  /** Spec §8.7: the inbox is behind what this link knows to be stored and removed. */
+  #reportBehind(n: RecordNumber): void {
+    const isBehind = n < this.#state.backlog.queue.first - 1
+    if (isBehind && this.#behind !== n) this.#state.tell({ _tag: "InboxBehind", n })
+    this.#behind = isBehind ? n : -1
+  }
+
+  /** Turns what recovery decided into spans. True: the number of a refused sender's try was ACKed. */
+  #settle(): boolean {
+    const { acked, late, seen, lateSeen } = this.#state.run.recovery.outcome
+    let tryAcknowledged = false
+    for (let i = 0; i < acked.length; i++) if (this.#settleAcked(acked.values[i]!)) tryAcknowledged = true
+    for (let i = 0; i < late.length; i++) if (this.#settleAcked(late.values[i]!)) tryAcknowledged = true
+    for (let i = 0; i < seen.length; i++) this.#settleSeen(seen.values[i]!)
+    for (let i = 0; i < lateSeen.length; i++) this.#settleAnswered(lateSeen.values[i]!)
+    this.#settleLost()
+    return tryAcknowledged
+  }
+
+  #settleAnswered(number: PacketNumber): void {
+    const { flights, stream } = this.#state.run
+    flights.mark(number, Mark.settled)
+    if (!flights.has(number, Mark.stream) || this.#answer.lacksName) return
+    if (stream.handleAnswered(number)) this.#state.circumstancesChanged()
+  }
+
+  #settleAcked(number: PacketNumber): boolean {
+    const state = this.#state
+    const { flights } = state.run
+    this.#settleAnswered(number)
+    if (flights.spanCount(number) === 0) return false
+    state.backlog.acknowledge(flights, number)
+    state.asking.reset()
+    state.releaseAfter(number)
+    return state.refusal.isTry(number)
+  }
+
+  #settleSeen(number: PacketNumber): void {
+    const state = this.#state
+    const { flights, resendFrom } = state.run
+    this.#settleAnswered(number)
+    if (flights.spanCount(number) === 0) return
+    if (number >= resendFrom) state.backlog.sendFlightAgain(flights, number)
+    state.holdAfter(number)
+  }
+
+  #settleLost(): void {
+    const { run: { recovery, flights, resendFrom }, backlog } = this.#state
+    const { lost } = recovery.outcome
+    for (let i = 0; i < lost.length; i++) {
+      if (lost.values[i]! >= resendFrom) backlog.sendFlightAgain(flights, lost.values[i]!)
+    }
+  }
+
+  /** REFUSED in the newest answer, or the sign that a refusal is over (spec §9.10). */
+  #handleRefused(now: Micros, accepted: boolean): void {
+    const state = this.#state
+    const reason = this.#answer.refused
+    if (reason !== undefined) {
+      const begins = !state.refusal.active
+      if (!state.refusal.hear(now, reason)) return
+      if (begins) {
+        state.counters.refusals++
+        state.forgetFlights()
+      }
+      state.tell({ _tag: "Refused", reason })
+      state.trace.emit({ _tag: "Refused", at: now, reason })
+    } else if (accepted && state.refusal.active) {
+      state.refusal.end()
+      state.forgetFlights()
+      state.tell({ _tag: "RefusalEnded" })
+      state.trace.emit({ _tag: "RefusalEnded", at: now })
+    }
+  }
+
+  #endSilence(now: Micros): void {
+    const state = this.#state
+    state.probeDue = false
+    const stillWaiting = state.run.recovery.inFlightCount > 0 && state.backlog.hasUnstored
+    if (state.silence.handleAnswer(now, stillWaiting)) state.tell({ _tag: "SilenceEnded" })
+  }
+}

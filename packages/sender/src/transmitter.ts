@@ -1,0 +1,146 @@
+import { type Bytes, type Micros, never, type PacketNumber } from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
+import { Mark } from "./flightContents.ts"
+import { PacketBuilder } from "./packetBuilder.ts"
+import type { Position } from "./recordQueue.ts"
+import type { SenderState } from "./senderState.ts"
+
+/**
+ * Decides which packet goes next, if any, and makes it: what waits, a probe, the first packet of an epoch, a
+ * question, or a refused sender's try (spec §9.2–§9.10).
+ */
+
+/** After this much idle time the long header and STREAM return (spec §3.7). */
+const idleTime: Micros = 10_000_000
+/** Packets in flight beyond what was reported, from which on short numbers are not relied on (spec §17). */
+const shortNumberReach = 32_768
+
+export class Transmitter {
+  readonly #state: SenderState
+  readonly #builder: PacketBuilder
+  /** The pacer lets nothing go before; never while it pauses nothing. */
+  pacedUntil: Micros = never
+  #lastSentAt: Micros = -Infinity
+
+  constructor(state: SenderState, keyId: number) {
+    this.#state = state
+    this.#builder = new PacketBuilder(keyId)
+  }
+
+  /** What waits, as window and pacer allow; 0 when nothing waits or may go. */
+  transmitWaiting(now: Micros, out: Uint8Array, offset: number): Bytes {
+    const { run, datagramSize, hasSendable } = this.#state
+    this.pacedUntil = never
+    run.recovery.setLimited(now, !hasSendable)
+    if (!hasSendable || !run.recovery.windowAllows(datagramSize)) return 0
+    const paceAt = run.recovery.paceAt(now)
+    if (paceAt > now) {
+      this.pacedUntil = paceAt
+      return 0
+    }
+    const number = this.#begin(now, out, offset)
+    const isFull = this.#fill(number, this.#state.reach)
+    return this.#finish(now, number, isFull, false)
+  }
+
+  /**
+   * One packet whatever the window says, with the oldest unacknowledged span, else new records, else PING (spec
+   * §9.7).
+   */
+  transmitProbe(now: Micros, out: Uint8Array, offset: number): Bytes {
+    const state = this.#state
+    state.probeDue = false
+    state.silence.handleProbe()
+    state.counters.probesSent++
+    const number = this.#begin(now, out, offset)
+    const isFull = state.run.mayCarryRecords && this.#fillProbe(number)
+    return this.#finish(now, number, isFull, true)
+  }
+
+  /** The first packet under a new epoch, a RESPONSE, or the first OFFER of a run that carries nothing else. */
+  transmitControl(now: Micros, out: Uint8Array, offset: number): Bytes {
+    return this.#finish(now, this.#begin(now, out, offset), false, false)
+  }
+
+  /** Asks for credit, n or ACCEPT; held records ask by themselves, a packet at a time (spec §9.6). */
+  transmitQuestion(now: Micros, out: Uint8Array, offset: number): Bytes {
+    const state = this.#state
+    state.asking.handleAsked(now)
+    state.counters.questionsSent++
+    const number = this.#begin(now, out, offset)
+    const isFull = state.held && state.run.mayCarryRecords && this.#fill(number, state.reach)
+    return this.#finish(now, number, isFull, false)
+  }
+
+  isTryDue(now: Micros): boolean {
+    const { backlog, refusal, run } = this.#state
+    return backlog.queue.records > 0 && (now >= refusal.tryAt || (refusal.owesRecords && run.mayCarryRecords))
+  }
+
+  /**
+   * A refused sender's one packet: records, at least of record n+1, or an OFFER where records may not go (spec
+   * §9.10). A try that went unanswered may have met a receiver that forgot the run, so the next one is a silent
+   * recovery's (spec §9.8).
+   */
+  transmitTry(now: Micros, out: Uint8Array, offset: number): Bytes {
+    const state = this.#state
+    const { run, backlog: { queue } } = state
+    if (run.epochs.epoch > 0 && state.silence.isLong(now)) state.startSilentRecovery()
+    if (run.recovery.ringIsFull()) run.recovery.forgetFlights()
+    state.counters.triesSent++
+    const { mayCarryRecords } = run
+    const number = this.#begin(now, out, offset)
+    const isFull = mayCarryRecords && this.#fill(number, Math.max(state.reach, queue.positionOf(queue.first + 1)))
+    state.refusal.handleTry(now, number, !mayCarryRecords)
+    return this.#finish(now, number, isFull, false)
+  }
+
+  #fill(number: PacketNumber, reach: Position): boolean {
+    const { run: { flights, stream }, backlog, datagramSize } = this.#state
+    return backlog.fill(this.#builder, flights, number, stream.base, reach, datagramSize)
+  }
+
+  /** The oldest of what waits to go again and what is in the air. */
+  #fillProbe(number: PacketNumber): boolean {
+    const { run: { flights, stream, resendFrom }, backlog, held, reach, hasSendable } = this.#state
+    const waiting = held || backlog.again.count === 0 ? Infinity : backlog.again.start(0)
+    const older = Math.min(reach, waiting)
+    if (backlog.fillWithOldest(this.#builder, flights, resendFrom, number, stream.base, older)) return false
+    return hasSendable && this.#fill(number, reach)
+  }
+
+  /** Header and control frames of the next packet; returns its number. */
+  #begin(now: Micros, out: Uint8Array, offset: number): PacketNumber {
+    const state = this.#state
+    const { id, recovery, replyRuns, stream, epochs, flights, sealingEpoch: epoch, inSilentRecovery } = state.run
+    const number = recovery.nextNumber
+    if (number > 0 && now - Math.max(this.#lastSentAt, recovery.answeredAt) >= idleTime) stream.unanswer(number)
+    const withStream = !stream.answered || inSilentRecovery
+    const long = withStream || number - replyRuns.largestReported > shortNumberReach
+    this.#builder.begin(out, offset, state.datagramSize, long, id, epoch, number)
+    if (state.response !== undefined) this.#builder.addResponse(state.response)
+    if (withStream) this.#builder.addStream(stream.frame(state.backlog.queue.first))
+    if (epoch === 0) this.#builder.addOffer(epochs.offer(0))
+    state.response = undefined
+    flights.begin(number, withStream ? Mark.stream : 0)
+    return number
+  }
+
+  #finish(now: Micros, number: PacketNumber, isFull: boolean, probe: boolean): Bytes {
+    const { run, counters, silence, trace } = this.#state
+    const { epochs, recovery, sealingEpoch: epoch } = run
+    const { recordBytes, hasRecords } = this.#builder
+    const length = this.#builder.finish(epochs.sealingKey(epoch), isFull)
+    assert(recovery.handleSent(now, length, probe) === number)
+    if (epoch === 0) run.zeroBytes += recordBytes
+    if (epoch === epochs.epoch) this.#state.packetDue = false
+    this.#lastSentAt = now
+    silence.handleSent(now)
+    counters.packetsSent++
+    counters.bytesSent += length
+    counters.recordBytesSent += recordBytes
+    if (hasRecords) counters.recordPacketsSent++
+    if (trace.packets) trace.emit({ _tag: "PacketSent", at: now, number, bytes: length, epoch, probe })
+    return length
+  }
+}
