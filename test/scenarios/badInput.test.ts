@@ -77,7 +77,7 @@ describe("bad input", () => {
       const first = scenario.serve()
       const port = Number(String((await first.event("listening")).address).split(":").pop())
       const locked = scenario.runToEnd(...scenario.serveArguments())
-      assertClear(locked.errors, locked.code, { code: 4, says: /another process|in use|locked/ })
+      assertClear(locked.errors, locked.code, { code: 4, says: /owned by|another process|in use|locked/ })
       const elsewhere = scenario.serveArguments({ port }).map((arg) => arg === scenario.path("inbox.db") ? scenario.path("other.db") : arg)
       const taken = scenario.runToEnd(...elsewhere)
       assertClear(taken.errors, taken.code, { code: 6, says: /EADDRINUSE/ })

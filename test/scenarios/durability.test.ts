@@ -34,7 +34,7 @@ describe.runIf(canTrace())("durability", () => {
       const lines = Array.from({ length: 2_000 }, (_, i) => `record ${i} ${"x".repeat(i % 700)}\n`).join("")
       writeFileSync(scenario.path("input"), lines)
       const traced = scenario.start("strace", [
-        "-f", "-qq", "-e", "trace=fsync,fdatasync,write,sendmsg,sendmmsg,sendto,access,faccessat,faccessat2,stat,statx,newfstatat",
+        "-D", "-f", "-qq", "-e", "trace=fsync,fdatasync,write,sendmsg,sendmmsg,sendto,access,faccessat,faccessat2,stat,statx,newfstatat",
         "-e", "signal=none", "-o", scenario.path("trace"), process.execPath, markedServe, ...scenario.serveArguments()
       ])
       const address = String((await traced.event("listening")).address)

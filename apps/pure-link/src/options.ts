@@ -6,7 +6,7 @@ import { StreamType } from "@pure-link/link"
 import { Cryptography, Entropy } from "@pure-link/ports"
 import { CongestionControl } from "@pure-link/recovery"
 import { DatagramSocketNode, type Endpoint, type EndpointError, parseEndpoint, resolveHost } from "@pure-link/udp"
-import type { Address } from "@pure-link/wire"
+import { type Address, longestName } from "@pure-link/wire"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -56,3 +56,11 @@ export const endpoint = (text: string): Effect.Effect<Endpoint, EndpointError> =
 /** A local address to bind, its name resolved. */
 export const localAddress = (text: string): Effect.Effect<Address, EndpointError> =>
   Effect.flatMap(endpoint(text), ({ host, port }) => resolveHost(host, port))
+
+/** A source's name, checked before any file is made for it. */
+export const sourceName = (text: string): Effect.Effect<string, Failure> => {
+  const bytes = Buffer.byteLength(text)
+  return bytes >= 1 && bytes <= longestName
+    ? Effect.succeed(text)
+    : Effect.fail(badInput(`--source "${text}" has ${bytes} B; use 1 to ${longestName} B of UTF-8`))
+}

@@ -4,7 +4,10 @@ import * as Stream from "effect/Stream"
 import type { DatabaseSync } from "node:sqlite"
 import { readings } from "./readings.ts"
 
-/** Keeps sums in a database, with the cursor beside them in one transaction: killed anywhere, it counts no reading twice. */
+/**
+ * Keeps sums in a database, with the cursor beside them in one transaction: killed anywhere, it counts no reading
+ * twice.
+ */
 export const summarize = (database: DatabaseSync) =>
   Effect.gen(function*() {
     database.exec(`

@@ -21,7 +21,10 @@ export interface RelayOptions {
   readonly station: { readonly publicKey: Uint8Array; readonly host: string; readonly port: number }
 }
 
-/** Receives readings and sends those above 40 °C on, as alarms, from the same socket. Runs until interrupted. */
+/**
+ * Receives readings and sends those above 40 °C on as alarms, exactly once, from the same socket. Runs until
+ * interrupted.
+ */
 export const relay = (options: RelayOptions) => {
   const { folder, greenhouse, identity, port, station } = options
 
@@ -43,10 +46,12 @@ export const relay = (options: RelayOptions) => {
       peer: { publicKey: station.publicKey, address: resolveHost(station.host, station.port) }
     })
     const input = yield* Input.open(readings)
-    yield* input.chunks({ consumer: "relay" }).pipe(
+    const position = yield* output.producerPosition("readings")
+    yield* input.from(position ?? 0).pipe(
       Stream.runForEach((chunk) =>
-        output.appendAll(chunk.records.map(({ value }) => value).filter(({ celsius }) => celsius > 40)).pipe(
-          Effect.andThen(chunk.acknowledge)
+        output.appendAll(
+          chunk.records.map(({ value }) => value).filter(({ celsius }) => celsius > 40),
+          { producer: "readings", position: chunk.end } // on disk with the alarms, in one transaction
         )
       )
     )

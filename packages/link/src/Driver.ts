@@ -1,6 +1,7 @@
 /**
- * The one loop of a node, without the waiting: a turn reads what came, lets every machine act on it and on the time, and sends
- * what they have to say, all within bounds. `LinkNode` decides when turns happen; nothing here is an Effect (spec §9, §10).
+ * The one loop of a node, without the waiting: a turn reads what came, lets every machine act on it and on the time,
+ * and sends what they have to say, all within bounds. `LinkNode` decides when turns happen; nothing here is an Effect
+ * (spec §9, §10).
  */
 import type { OpenSocket } from "@pure-link/ports"
 import { type Address, largestDatagram, type Micros, never, sameAddress, type StreamName } from "@pure-link/wire"
@@ -197,7 +198,9 @@ export class Driver {
     if (this.receiver && this.receiver.machine.deadline() <= now) this.receiver.machine.handleTimeout(now)
   }
 
-  /** Lets everyone send in turn, a slab at a time, until nobody has more or the turn is full. Returns datagrams sent. */
+  /**
+   * Lets everyone send in turn, a slab at a time, until nobody has more or the turn is full. Returns datagrams sent.
+   */
   #transmit(now: Micros): number {
     let sent = this.#transmitReceiver(now)
     const count = this.#senders.length

@@ -1,6 +1,6 @@
 /**
- * Deliberate faults, for tests of the tests: a system test that stays green with one of them switched on does not test what it
- * says. Nothing else may ever set them.
+ * Deliberate faults, for tests of the tests: a system test that stays green with one of them switched on does not test
+ * what it says. Nothing else may ever set them.
  */
 export interface DeliberateFaults {
   /** The receiver confirms records as STORED before the inbox committed them (breaks spec §2.2). */

@@ -1,6 +1,6 @@
 /**
- * An open input: a consumer reads typed records from its log, at least once with a durable cursor kept here, or exactly once with
- * a cursor that it keeps beside its own data.
+ * An open input: a consumer reads typed records from its log, at least once with a durable cursor kept here, or exactly
+ * once with a cursor that it keeps beside its own data.
  */
 import type { InboxRecord, StoreError } from "@pure-link/ports"
 import type { Bytes, RecordNumber } from "@pure-link/wire"
@@ -34,7 +34,10 @@ export interface Chunk<A> {
 
 /** A chunk for a named consumer. */
 export interface ConsumerChunk<A> extends Chunk<A> {
-  /** Moves the consumer's durable cursor to `end`: these records and all before are done with. Succeeds when that is on disk. */
+  /**
+   * Moves the consumer's durable cursor to `end`: these records and all before are done with. Succeeds when that is on
+   * disk.
+   */
   readonly acknowledge: Effect.Effect<void, StoreError>
 }
 
@@ -47,9 +50,12 @@ export interface ChunkLimits {
 }
 
 /** Two fibers read as the same consumer: their cursor would mean nothing. */
-export class ConsumerBusy extends Data.TaggedError("ConsumerBusy")<{ readonly input: string; readonly consumer: string }> {
+export class ConsumerBusy extends Data.TaggedError("ConsumerBusy")<{
+  readonly input: string
+  readonly consumer: string
+}> {
   override get message(): string {
-    return `consumer "${this.consumer}" of input "${this.input}" is being read already; give each reader its own consumer name`
+    return `consumer "${this.consumer}" of input "${this.input}" is being read already; give each reader its own name`
   }
 }
 
@@ -66,16 +72,16 @@ export type OpenInputError = InputConflict
 export interface Input<A> {
   readonly input: string
   /**
-   * Records from the consumer's durable cursor on, at least once: a consumer that fails or is interrupted before `acknowledge`
-   * sees them again when it starts again. Runs until interrupted, waiting for records to come. It reads on without waiting for
-   * `acknowledge`, one chunk at a time, as fast as it is pulled.
+   * Records from the consumer's durable cursor on, at least once: a consumer that fails or is interrupted before
+   * `acknowledge` sees them again when it starts again. Runs until interrupted, waiting for records to come. It reads
+   * on without waiting for `acknowledge`, one chunk at a time, as fast as it is pulled.
    */
   readonly chunks: (
     options: { readonly consumer: string } & ChunkLimits
   ) => Stream.Stream<ConsumerChunk<A>, StoreError | UndecodableRecord | ConsumerBusy>
   /**
-   * Records after a position, 0 for all that are held. For exactly once: keep `end` in your own database, in the transaction that
-   * uses the records, and start from there. Runs until interrupted.
+   * Records after a position, 0 for all that are held. For exactly once: keep `end` in your own database, in the
+   * transaction that uses the records, and start from there. Runs until interrupted.
    */
   readonly from: (position: number, limits?: ChunkLimits) => Stream.Stream<Chunk<A>, StoreError | UndecodableRecord>
   /** A consumer's durable cursor: the last position it acknowledged; 0 before the first. */
@@ -85,8 +91,8 @@ export interface Input<A> {
   /** The last position stored; 0 before the first. */
   readonly lastPosition: Effect.Effect<number>
   /**
-   * Deletes records up to a position, whoever has read them or not, and succeeds with their number. Senders notice nothing: how far
-   * streams are stored stays (spec §2.3).
+   * Deletes records up to a position, whoever has read them or not, and succeeds with their number. Senders notice
+   * nothing: how far streams are stored stays (spec §2.3).
    */
   readonly prune: (throughPosition: number) => Effect.Effect<number, StoreError>
 }
@@ -95,15 +101,16 @@ const defaultRecords = 1_024
 const defaultBytes = 1_048_576
 
 /**
- * Declares an input until the scope closes: senders of its shape are accepted from now on, others refused with reason 2; without a
- * declaration it is reason 1 (spec §11.1). May be opened several times with one stream type.
+ * Declares an input until the scope closes: senders of its shape are accepted from now on, others refused with reason
+ * 2; without a declaration it is reason 1 (spec §11.1). May be opened several times with one stream type.
  */
 const open = Effect.fnUntraced(function*<A>(type: StreamType<A>): Effect.fn.Return<
   Input<A>, OpenInputError, Inputs | Scope.Scope
 > {
   const { seam: intake } = yield* Inputs
   yield* Effect.acquireRelease(
-    Effect.suspend(() => intake.openInput(type.input, type.shape) ? Effect.void : Effect.fail(new InputConflict({ input: type.input }))),
+    Effect.suspend(() =>
+      intake.openInput(type.input, type.shape) ? Effect.void : Effect.fail(new InputConflict({ input: type.input }))),
     () => Effect.sync(() => intake.closeInput(type.input))
   )
   return inputOf(type, intake)
@@ -135,9 +142,14 @@ const inputOf = <A>(type: StreamType<A>, intake: Intake): Input<A> => {
 }
 
 /** A consumer's name is taken as long as its stream runs. */
-const takeConsumer = (intake: Intake, input: string, consumer: string): Effect.Effect<void, ConsumerBusy, Scope.Scope> =>
+const takeConsumer = (
+  intake: Intake,
+  input: string,
+  consumer: string
+): Effect.Effect<void, ConsumerBusy, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.suspend(() => intake.takeConsumer(input, consumer) ? Effect.void : Effect.fail(new ConsumerBusy({ input, consumer }))),
+    Effect.suspend(() =>
+      intake.takeConsumer(input, consumer) ? Effect.void : Effect.fail(new ConsumerBusy({ input, consumer }))),
     () => Effect.sync(() => intake.releaseConsumer(input, consumer))
   )
 
@@ -165,7 +177,10 @@ const chunksFrom = <A>(
 }
 
 /** Records with their values, up to the first that is none; that one fails when it stands first. */
-const decodeChunk = <A>(type: StreamType<A>, records: ReadonlyArray<InboxRecord>): Result.Result<Chunk<A>, UndecodableRecord> => {
+const decodeChunk = <A>(
+  type: StreamType<A>,
+  records: ReadonlyArray<InboxRecord>
+): Result.Result<Chunk<A>, UndecodableRecord> => {
   const decoded: Array<InputRecord<A>> = []
   for (const { bytes, number, position, source } of records) {
     const value = type.decode(bytes)

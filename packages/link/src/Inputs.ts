@@ -47,7 +47,10 @@ export class Inputs extends Context.Service<Inputs, {
   /** What `Input.open` works on; applications have no use for it. */
   readonly seam: Intake
 }>()("@pure-link/link/Inputs") {
-  /** Attaches a receiver to the node, with the inbox in the context, until the scope closes. Refuses all inputs until they are opened. */
+  /**
+   * Attaches a receiver to the node, with the inbox in the context, until the scope closes. Refuses all inputs until
+   * they are opened.
+   */
   static readonly layer = (
     options: InputsOptions
   ): Layer.Layer<Inputs, UnusablePeer | ReceiverPresent, LinkNode | Inbox> => Layer.effect(Inputs, attach(options))

@@ -1,6 +1,6 @@
 /**
- * The receiving half without its types: joins the receiver machine and the inbox. The driver's turn notes what is to be stored; one
- * fiber commits all that waits in one transaction while the driver goes on answering (spec §10.5).
+ * The receiving half without its types: joins the receiver machine and the inbox. The driver's turn notes what is to be
+ * stored; one fiber commits all that waits in one transaction while the driver goes on answering (spec §10.5).
  */
 import type { Inbox } from "@pure-link/ports"
 import type { Receiver, ReceiverEvent } from "@pure-link/receiver"
@@ -40,8 +40,8 @@ export class Intake implements DrivenReceiver {
 
   /** Attaches the machine to the node and starts committing; both end with the scope. */
   readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function*() {
-    const { driver, wake } = this.#seam
-    yield* Effect.forkScoped(this.#committing)
+    const { driver, guard, wake } = this.#seam
+    yield* Effect.forkScoped(guard("writer of the inbox", this.#committing))
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         driver.receiver = this
@@ -130,44 +130,51 @@ export class Intake implements DrivenReceiver {
   #reportStore(failure: string | undefined, at: Micros): void {
     if ((failure !== undefined) === this.#storeFails) return
     this.#storeFails = failure !== undefined
-    this.#seam.journal.report(
-      failure === undefined
-        ? { _tag: "StoreWorks", store: "inbox", at, level: "info", message: "the inbox stores again" }
-        : { _tag: "StoreTrouble", store: "inbox", at, level: "error", message: `nothing is stored and senders wait: ${failure}` }
-    )
+    const store = "inbox"
+    const { journal } = this.#seam
+    if (failure === undefined) {
+      journal.report({ _tag: "StoreWorks", store, at, level: "info", message: "the inbox stores again" })
+    } else {
+      const message = `nothing is stored and senders wait: ${failure}`
+      journal.report({ _tag: "StoreTrouble", store, at, level: "error", message })
+    }
   }
 
   #note(event: ReceiverEvent, at: Micros): void {
+    const { input, source } = event
+    const stream = `"${source}" → "${input}"`
     const { journal } = this.#seam
     switch (event._tag) {
       case "RefusalBegan": {
-        const { input, reason, source } = event
-        const message = `"${source}" → "${input}" from ${Base64Url.encode(event.peer)} is refused (reason ${reason}): ` +
+        const { peer, reason } = event
+        const message = `${stream} from ${Base64Url.encode(peer)} is refused (reason ${reason}): ` +
           refusalRemedy(reason)
         return journal.report({ _tag: "InputRefused", source, input, reason, at, level: "warning", message })
       }
       case "RefusalEnded": {
-        const { input, source } = event
-        const message = `"${source}" → "${input}" is accepted again`
+        const message = `${stream} is accepted again, or ended`
         return journal.report({ _tag: "InputAccepted", source, input, at, level: "info", message })
       }
       case "RunLive":
-        return this.#notice(event, "debug", `"${event.source}" → "${event.input}" is live in a new run`)
+        return this.#notice(event, "debug", `${stream} is live in a new run`)
       case "RunEnded":
-        return this.#notice(event, "debug", `a run of "${event.source}" → "${event.input}" ended: ${event.cause}`)
+        return this.#notice(event, "debug", `a run of ${stream} ended: ${event.cause}`)
       case "GenerationReplaced":
-        return this.#notice(event, "info", `"${event.source}" → "${event.input}" goes on from a new outbox; the former is refused`)
+        return this.#notice(event, "info", `${stream} goes on from a new outbox; the former is refused`)
       case "CursorChanged":
-        return this.#notice(event, "warning", `"${event.source}" → "${event.input}" stands elsewhere in the inbox than was known`)
-      case "Violation":
-        return this.#notice(event, "warning", `${Base64Url.encode(event.peer)} broke the protocol, without effect: ${event.detail}`)
+        return this.#notice(event, "warning", `${stream} stands elsewhere in the inbox than was known`)
+      case "Violation": {
+        const peer = Base64Url.encode(event.peer)
+        return this.#notice(event, "warning", `${peer} broke the protocol, without effect: ${event.detail}`)
+      }
       case "StoreFailed":
       case "StoreRecovered":
         return // told once for all streams by #reportStore
     }
   }
 
-  #notice({ _tag: notice, at, input, source }: ReceiverEvent, level: "debug" | "info" | "warning", message: string): void {
+  #notice(event: ReceiverEvent, level: "debug" | "info" | "warning", message: string): void {
+    const { _tag: notice, at, input, source } = event
     this.#seam.journal.report({ _tag: "ReceiverNotice", notice, source, input, at, level, message })
   }
 }

@@ -1,5 +1,6 @@
 /**
- * The node's journal: machines' surroundings report events from plain code; one fiber logs each as one line and publishes it.
+ * The node's journal: machines' surroundings report events from plain code; one fiber logs each as one line and
+ * publishes it.
  */
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"

@@ -39,5 +39,7 @@ export type LinkEvent =
   | (Told & Named & { readonly _tag: "ReceiverNotice"; readonly notice: string })
   | (Told & { readonly _tag: "StoreTrouble"; readonly store: "outbox" | "inbox" })
   | (Told & { readonly _tag: "StoreWorks"; readonly store: "outbox" | "inbox" })
+  /** A defect ended a fiber of the node: all its outputs are closed. */
+  | (Told & { readonly _tag: "NodeFailed" })
   | (Told & { readonly _tag: "SocketFailed"; readonly address: Address })
   | (Told & { readonly _tag: "SocketReopened"; readonly address: Address })

@@ -1,12 +1,14 @@
 /**
- * A node: one key pair, one socket, one driver fiber. Outputs and an input host attach their machines to it; both roles share the
- * socket. The driver fiber sleeps until a datagram comes, a deadline passes or somebody calls `wake`, and then takes one turn.
+ * A node: one key pair, one socket, one driver fiber. Outputs and an input host attach their machines to it; both roles
+ * share the socket. The driver fiber sleeps until a datagram comes, a deadline passes or somebody calls `wake`, and
+ * then takes one turn.
  */
 import type { KeyPair } from "@pure-link/keys"
 import { Cryptography, DatagramSocket, Entropy, type SocketCounters, type SocketError } from "@pure-link/ports"
 import { CongestionControl } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
-import { type Address, type Micros, never } from "@pure-link/wire"
+import { type Address, type Micros, never, type StreamName } from "@pure-link/wire"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -37,7 +39,7 @@ export interface NodeCounters {
   readonly driver: Readonly<DriverCounters>
   readonly socket: Readonly<SocketCounters>
   /** One entry per open output: its names and the counters of its sender machine. */
-  readonly outputs: ReadonlyArray<{ readonly source: string; readonly input: string; readonly counters: Readonly<Record<string, number>> }>
+  readonly outputs: ReadonlyArray<StreamName & { readonly counters: Readonly<Record<string, number>> }>
   /** The counters of the receiver machine, if there is one. */
   readonly receiver: Readonly<Record<string, number>> | undefined
   /** Events reported, by name; `OutputRefused` is spec §11.3's link_refused, `InputRefused` its listener_refused. */
@@ -55,6 +57,8 @@ export interface NodeSeam {
   readonly journal: Journal
   /** Protocol time: whole microseconds of the monotonic clock. */
   readonly now: () => Micros
+  /** Lets a fiber of the node end everything, with an event, when it dies of a defect. */
+  readonly guard: <A, E, R>(part: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Asks for a turn soon, after everyone who is ready now has been heard: many appends, one packet. */
   readonly wake: () => void
 }
@@ -72,8 +76,9 @@ export class LinkNode extends Context.Service<LinkNode, {
   readonly seam: NodeSeam
 }>()("@pure-link/link/LinkNode") {
   /**
-   * Opens the socket and starts the driver. Fails with `SocketError` when the socket cannot be bound at first; one that dies
-   * later is opened again, with `SocketFailed` and `SocketReopened` events. Closing the scope ends the driver and the socket.
+   * Opens the socket and starts the driver. Fails with `SocketError` when the socket cannot be bound at first; one that
+   * dies later is opened again, with `SocketFailed` and `SocketReopened` events. Closing the scope ends the driver and
+   * the socket.
    */
   static readonly layer = (
     options: NodeOptions
@@ -97,14 +102,23 @@ const openNode = Effect.fnUntraced(function*(options: NodeOptions) {
   const loop = new Loop(driver, now)
   const address = yield* keepSocket({ open: sockets.open, driver, journal, now, wake: loop.wakeNow }, options.listen)
   yield* Effect.addFinalizer(() => Effect.sync(() => driver.close()))
-  yield* Effect.forkScoped(Effect.onError(loop.run(scope), () => Effect.sync(() => driver.close())))
+  const guard = <A, E, R>(part: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.onError(effect, (cause) =>
+      Effect.sync(() => {
+        if (Cause.hasInterruptsOnly(cause)) return
+        const message = `the ${part} died of an error of Pure Link itself; close the node and open it again: ` +
+          Cause.pretty(cause)
+        journal.report({ _tag: "NodeFailed", at: now(), level: "error", message })
+        driver.close()
+      }))
+  yield* Effect.forkScoped(guard("driver", loop.run(scope)))
   return LinkNode.of({
     address,
     publicKey: options.identity.publicKey,
     counters: Effect.sync(() => snapshot(driver, journal)),
     events: journal.events,
     seam: {
-      options, suite, entropy, driver, journal, now,
+      options, suite, entropy, driver, journal, now, guard,
       makeController: congestion.make,
       trace: options.trace ?? silentTrace,
       wake: loop.wake
@@ -181,7 +195,7 @@ const noSocket: SocketCounters = { sent: 0, received: 0, sendErrors: 0, receiveE
 const snapshot = (driver: Driver, journal: Journal): NodeCounters => ({
   driver: { ...driver.counters },
   socket: { ...(driver.socket?.counters ?? noSocket) },
-  outputs: driver.senders.map(({ counters, name }) => ({ source: name.source, input: name.input, counters: { ...counters } })),
+  outputs: driver.senders.map(({ counters, name }) => ({ ...name, counters: { ...counters } })),
   receiver: driver.receiver && { ...driver.receiver.counters },
   events: { ...journal.counts }
 })

@@ -1,5 +1,6 @@
 /**
- * The sending half of the library: an application appends values, which are durable at once and STORED by the other node later.
+ * The sending half of the library: an application appends values, which are durable at once and STORED by the other
+ * node later.
  */
 import { Outbox, type OutboxFull, type ProducerPosition, type RecordTooLong, type StoreError } from "@pure-link/ports"
 import { SenderLink } from "@pure-link/sender"
@@ -25,8 +26,9 @@ export interface Receipt {
   /** The number of the last; `first − 1` when nothing was appended. */
   readonly last: RecordNumber
   /**
-   * Succeeds once the other node's inbox has all of them on disk (spec §2.2: stored, not processed). May be awaited at any time,
-   * many times, or never; interrupting the wait costs nothing. Fails when this life of the output can no longer learn it.
+   * Succeeds once the other node's inbox has all of them on disk (spec §2.2: stored, not processed). May be awaited at
+   * any time, many times, or never; interrupting the wait costs nothing. Fails when this life of the output can no
+   * longer learn it.
    */
   readonly stored: Effect.Effect<StoredAt, OutputEnded>
 }
@@ -39,20 +41,20 @@ export interface Output<A> {
   readonly source: string
   readonly input: string
   /**
-   * Appends one value; succeeds when it is on disk. Waits while the outbox is at its byte limit. Interrupting it while it waits
-   * appends nothing; later it completes all the same.
+   * Appends one value; succeeds when it is on disk. Waits while the outbox is at its byte limit. Interrupting it while
+   * it waits appends nothing; later it completes all the same.
    */
   readonly append: (value: A, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /** Appends values in order, in one transaction: all or nothing. */
   readonly appendAll: (values: ReadonlyArray<A>, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**
-   * Appends records that are encoded already, in one transaction: record `i` is the `sizes[i]` bytes after those before it. Neither
-   * array may be changed afterwards. They must be what the stream type would encode; nothing checks it.
+   * Appends records that are encoded already, in one transaction: record `i` is the `sizes[i]` bytes after those before
+   * it. Neither array may be changed afterwards. They must be what the stream type would encode; nothing checks it.
    */
   readonly appendBatch: (records: RecordBytes, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**
-   * How far a producer had read its own source at its last durable append: what it gave as `from`, in the same transaction as the
-   * records. A producer that starts there appends nothing twice. `undefined` before its first.
+   * How far a producer had read its own source at its last durable append: what it gave as `from`, in the same
+   * transaction as the records. A producer that starts there appends nothing twice. `undefined` before its first.
    */
   readonly producerPosition: (producer: string) => Effect.Effect<number | undefined>
   /** The present state. */
@@ -72,8 +74,9 @@ export interface OutputOptions {
     /** The peer's raw 32 B X25519 public key. */
     readonly publicKey: Uint8Array
     /**
-     * Where it listens: a numeric address, or an Effect that finds it, such as `resolveHost("hub.example.org", 4433)` of room
-     * `udp`. The Effect runs when it is needed, again until it succeeds, and again after silence; opening does not wait for it.
+     * Where it listens: a numeric address, or an Effect that finds it, such as `resolveHost("hub.example.org", 4433)`
+     * of room `udp`. The Effect runs when it is needed, again until it succeeds, and again after silence; opening does
+     * not wait for it.
      */
     readonly address: Address | LookUp
   }
@@ -87,8 +90,9 @@ export interface OutputOptions {
 export type OpenError = WrongOutbox | InvalidPeerKey | InvalidName
 
 /**
- * Opens the output of a stream type to a peer, on this node and with the outbox in the context, until the scope closes. What the
- * outbox holds from earlier lives goes out at once. Closing loses nothing: the outbox keeps what is not STORED.
+ * Opens the output of a stream type to a peer, on this node and with the outbox in the context, until the scope closes.
+ * What the outbox holds from earlier lives goes out at once. Closing loses nothing: the outbox keeps what is not
+ * STORED.
  */
 const open = Effect.fnUntraced(function*<A>(type: StreamType<A>, options: OutputOptions): Effect.fn.Return<
   Output<A>, OpenError, LinkNode | Outbox | Scope.Scope
@@ -116,7 +120,11 @@ const open = Effect.fnUntraced(function*<A>(type: StreamType<A>, options: Output
 /** Opens outputs. */
 export const Output = { open } as const
 
-const check = <A>(type: StreamType<A>, options: OutputOptions, outbox: Outbox["Service"]): Effect.Effect<void, OpenError> => {
+const check = <A>(
+  type: StreamType<A>,
+  options: OutputOptions,
+  outbox: Outbox["Service"]
+): Effect.Effect<void, OpenError> => {
   if (!isName(options.source)) return Effect.fail(new InvalidName({ kind: "source", name: options.source }))
   if (options.peer.publicKey.length !== 32) {
     return Effect.fail(new InvalidPeerKey({ detail: `it has ${options.peer.publicKey.length} B` }))
@@ -149,13 +157,16 @@ const outputOf = <A>(type: StreamType<A>, link: OutputLink, outbox: Outbox["Serv
     const last = first + count - 1
     return { first, last, stored: link.stored.wait(last) }
   }
-  /** Whatever became of the append, the machine hears of what is durable: an interrupt may come right after the commit. */
+  /**
+   * Whatever became of the append, the machine hears of what is durable: an interrupt may come right after the commit.
+   */
   const appendBatch = (records: RecordBytes, from?: ProducerPosition): Effect.Effect<Receipt, AppendError> =>
     Effect.suspend((): Effect.Effect<Receipt, AppendError> => {
       if (link.ended) return Effect.fail(link.ended)
       if (records.sizes.length === 0) return Effect.succeed(receipt(outbox.state().last + 1, 0))
       return outbox.append(from === undefined ? records : { ...records, from }).pipe(
-        Effect.onExit((exit) => Effect.sync(() => link.appended(Exit.isSuccess(exit) ? exit.value : undefined, records))),
+        Effect.onExit((exit) =>
+          Effect.sync(() => link.appended(Exit.isSuccess(exit) ? exit.value : undefined, records))),
         Effect.map((first) => receipt(first, records.sizes.length))
       )
     })

@@ -1,6 +1,7 @@
 /**
- * An output without its types: joins a sender machine, its outbox and those who wait. Plain calls from the driver's turn note
- * what is to be done; fibers of the output do what takes time: read the outbox, remove what is STORED (spec §9.1, §9.4).
+ * An output without its types: joins a sender machine, its outbox and those who wait. Plain calls from the driver's
+ * turn note what is to be done; fibers of the output do what takes time: read the outbox, remove what is STORED (spec
+ * §9.1, §9.4).
  */
 import type { Outbox } from "@pure-link/ports"
 import type { SenderEvent, SenderLink } from "@pure-link/sender"
@@ -74,8 +75,8 @@ export class OutputLink implements DrivenSender {
     const { last, lowestHeld } = options.outbox.state()
     this.#told = last
     this.#storedThrough = this.#removedThrough = lowestHeld - 1
-    const now = options.seam.now()
-    this.stored = new StoredLog(this.#storedThrough, { through: this.#storedThrough, at: options.wallClock(), atMicros: now })
+    const opened = { through: this.#storedThrough, at: options.wallClock(), atMicros: options.seam.now() }
+    this.stored = new StoredLog(this.#storedThrough, opened)
     this.state = new Watched(this.#presentState())
   }
 
@@ -91,8 +92,9 @@ export class OutputLink implements DrivenSender {
   /** The fibers that do what takes time; they end with the scope, and what is STORED leaves the outbox at last. */
   readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function*() {
     yield* Effect.addFinalizer(() => Effect.ignore(this.#removeStored))
-    yield* Effect.forkScoped(this.#reading)
-    yield* Effect.forkScoped(this.#removing)
+    const { guard } = this.#seam
+    yield* Effect.forkScoped(guard("reader of an outbox", this.#reading))
+    yield* Effect.forkScoped(guard("cleaner of an outbox", this.#removing))
     yield* Effect.acquireRelease(
       Effect.sync(() => this.#seam.driver.addSender(this)),
       () => Effect.sync(() => {
@@ -104,13 +106,13 @@ export class OutputLink implements DrivenSender {
   })
 
   /**
-   * An append came to its end: with its batch, when it is durable; without, when it failed or was interrupted, which may be
-   * after it became durable. Idempotent: the outbox knows what it holds.
+   * An append came to its end: with its batch, when it is durable; without, when it failed or was interrupted, which
+   * may be after it became durable. Idempotent: the outbox knows what it holds.
    */
   appended(first: RecordNumber | undefined, records: RecordBytes): void {
     const { last, lives } = this.#outbox.state()
     if (this.#closed) return
-    if (first !== undefined && records.sizes.length > 0 && first > this.#told) this.#fresh.set(first, { first, ...records })
+    if (first !== undefined && first > this.#told) this.#fresh.set(first, { first, ...records })
     const contiguous = first === undefined ? last : this.#contiguousEnd()
     if (contiguous <= this.#told) return
     this.#told = contiguous
@@ -121,14 +123,19 @@ export class OutputLink implements DrivenSender {
     this.#seam.wake()
   }
 
-  /** The end of the batches at hand that follow what the machine knows: appends of one commit may come through in any order. */
+  /**
+   * The end of the batches at hand that follow what the machine knows: appends of one commit may come through in any
+   * order.
+   */
   #contiguousEnd(): RecordNumber {
     let end = this.#told
     for (let batch = this.#fresh.get(end + 1); batch; batch = this.#fresh.get(end + 1)) end += batch.sizes.length
     return end
   }
 
-  /** Gives the machine the records it wants: those at hand without reading them again, others through the reading fiber. */
+  /**
+   * Gives the machine the records it wants: those at hand without reading them again, others through the reading fiber.
+   */
   #supply(now: Micros): void {
     while (this.#request === undefined) {
       const wanted = this.machine.wanted()
@@ -217,7 +224,7 @@ export class OutputLink implements DrivenSender {
         return report.report({ ...told, _tag: "InboxBehind", level: "error", message })
       }
       case "ReplyRunsFlapping": {
-        const message = `${stream} is answered by two receivers in turn: make sure that one node alone uses key ${this.#keys.peer}`
+        const message = `${stream} is answered by two receivers in turn: let one node alone use key ${this.#keys.peer}`
         return report.report({ ...told, _tag: "TwoReceivers", level: "error", message })
       }
       case "SilentRecovery": {
@@ -239,7 +246,8 @@ export class OutputLink implements DrivenSender {
       const remedy = silenceRemedy(this.#keys.peer, this.destination, this.#keys.own)
       return { _tag: "Silent", since: this.#silentSince, remedy }
     }
-    if (this.#refused !== undefined) return { _tag: "Refused", reason: this.#refused, remedy: refusalRemedy(this.#refused) }
+    const reason = this.#refused
+    if (reason !== undefined) return { _tag: "Refused", reason, remedy: refusalRemedy(reason) }
     if (this.#unresolved !== undefined) return { _tag: "Resolving", detail: this.#unresolved }
     return { _tag: this.#storedThrough >= this.#told ? "Idle" : "Sending" }
   }
@@ -300,7 +308,9 @@ export class OutputLink implements DrivenSender {
   }
 }
 
-const nothingFrom = (first: RecordNumber): RecordBatch => ({ first, bytes: new Uint8Array(0), sizes: new Uint32Array(0) })
+const nothingFrom = (first: RecordNumber): RecordBatch => ({
+  first, bytes: new Uint8Array(0), sizes: new Uint32Array(0)
+})
 
 /** The first records of a batch, at least one, while they fit what is wanted. */
 const headOf = (batch: RecordBatch, wanted: Wanted): RecordBatch => {

@@ -24,8 +24,8 @@ export type OutputState =
   | { readonly _tag: "Forked"; readonly error: ForkedOutbox }
 
 /**
- * The outbox is a copy (a restored backup, a cloned disk): the receiver holds records under its name that it did not write.
- * The output has stopped for good and removed nothing (spec §8.5).
+ * The outbox is a copy (a restored backup, a cloned disk): the receiver holds records under its name that it did not
+ * write. The output has stopped for good and removed nothing (spec §8.5).
  */
 export class ForkedOutbox extends Data.TaggedError("ForkedOutbox")<{
   readonly source: string
@@ -41,7 +41,10 @@ export class ForkedOutbox extends Data.TaggedError("ForkedOutbox")<{
 }
 
 /** The output or its node was closed first. What was appended stays in the outbox and goes out with the next life. */
-export class OutputClosed extends Data.TaggedError("OutputClosed")<{ readonly source: string; readonly input: string }> {
+export class OutputClosed extends Data.TaggedError("OutputClosed")<{
+  readonly source: string
+  readonly input: string
+}> {
   override get message(): string {
     return `the output of "${this.source}" for "${this.input}" was closed first; ` +
       "the records are safe in the outbox, open it again to go on"
@@ -83,7 +86,7 @@ export const refusalRemedy = (reason: RefusalReason): string => {
     case RefusalReason.forkedOutbox:
       return "the receiver holds records of this stream that another copy of the outbox wrote; make a new outbox"
     case RefusalReason.recordsGone:
-      return "the receiver's inbox is older than what this outbox still holds; restore the inbox, or have an operator skip"
+      return "the receiver's inbox lacks records that this outbox no longer holds; restore the inbox, or skip them"
     case RefusalReason.retiredGeneration:
       return "a newer outbox has replaced this one at the receiver; send from that one"
     case RefusalReason.tooManyRuns:
@@ -93,5 +96,5 @@ export const refusalRemedy = (reason: RefusalReason): string => {
 
 /** What to check when nobody answers: the sender's side has to say it by itself (spec §9.9). */
 export const silenceRemedy = (peerKey: string, address: Address | undefined, ownKey: string): string =>
-  `no answer from ${address ? formatAddress(address) : "an unresolved address"}: check that the node runs there, that its public key ` +
-  `is ${peerKey}, that its peers list ${ownKey}, and that firewalls let UDP through`
+  `no answer from ${address ? formatAddress(address) : "an unresolved address"}: check that the node runs there, ` +
+  `that its public key is ${peerKey}, that its peers list ${ownKey}, and that firewalls let UDP through`

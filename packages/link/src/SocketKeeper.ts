@@ -1,5 +1,6 @@
 /**
- * Keeps a node on the air: opens its socket, and opens another at the same address when one died for good, for as long as it takes.
+ * Keeps a node on the air: opens its socket, and opens another at the same address when one died for good, for as long
+ * as it takes.
  */
 import type { DatagramSocket, OpenSocket, SocketError } from "@pure-link/ports"
 import { type Address, formatAddress, type Micros } from "@pure-link/wire"
@@ -24,7 +25,10 @@ interface Keeping {
   readonly wake: () => void
 }
 
-/** Opens the first socket, fails if that fails, and keeps one open until the scope closes. Succeeds with the bound address. */
+/**
+ * Opens the first socket, fails if that fails, and keeps one open until the scope closes. Succeeds with the bound
+ * address.
+ */
 export const keepSocket = Effect.fnUntraced(function*(keeping: Keeping, listen: Address): Effect.fn.Return<
   Address, SocketError, Scope.Scope
 > {
@@ -39,7 +43,8 @@ export const keepSocket = Effect.fnUntraced(function*(keeping: Keeping, listen: 
       report(keeping, "SocketFailed", address, `the socket died and is being opened again: ${error.message}`)
       yield* Scope.close(current.scope, Exit.void)
       current = yield* reopen(keeping, address, scope)
-      report(keeping, "SocketReopened", current.socket.local, `the socket is open again at ${formatAddress(current.socket.local)}`)
+      const { local } = current.socket
+      report(keeping, "SocketReopened", local, `the socket is open again at ${formatAddress(local)}`)
     }
   }))
   return address
@@ -53,7 +58,8 @@ interface Kept {
 const openIn = (keeping: Keeping, at: Address, parent: Scope.Scope): Effect.Effect<Kept, SocketError> =>
   Effect.gen(function*() {
     const scope = yield* Scope.fork(parent)
-    const socket = yield* Effect.onError(Scope.provide(keeping.open(at), scope), (cause) => Scope.close(scope, Exit.failCause(cause)))
+    const opening = Scope.provide(keeping.open(at), scope)
+    const socket = yield* Effect.onError(opening, (cause) => Scope.close(scope, Exit.failCause(cause)))
     keeping.driver.socket = socket
     socket.onReadable = keeping.wake
     keeping.wake()

@@ -1,6 +1,7 @@
 /**
- * How far an output is STORED, since when, and who waits for it. Appends leave nothing behind here: a receipt asks for its number
- * when somebody cares. Times of the newest advances are kept in a ring, so that a late question still gets its answer.
+ * How far an output is STORED, since when, and who waits for it. Appends leave nothing behind here: a receipt asks for
+ * its number when somebody cares. Times of the newest advances are kept in a ring, so that a late question still gets
+ * its answer.
  */
 import type { Micros, RecordNumber } from "@pure-link/wire"
 import * as Deferred from "effect/Deferred"

@@ -1,6 +1,6 @@
 /**
- * A stream type says what the records of an input are: its name, its shape and how a value becomes the bytes of a record.
- * Both ends declare the same one, usually from one shared module.
+ * A stream type says what the records of an input are: its name, its shape and how a value becomes the bytes of a
+ * record. Both ends declare the same one, usually from one shared module.
  */
 import { type Id64, longestName } from "@pure-link/wire"
 import * as Data from "effect/Data"
@@ -23,13 +23,14 @@ export class UnencodableValue extends Data.TaggedError("UnencodableValue")<{
   readonly detail: string
 }> {
   override get message(): string {
-    return `value ${this.index} is no record of input "${this.input}": ${this.detail}; correct the value, nothing was appended`
+    return `value ${this.index} is no record of input "${this.input}": ${this.detail}; ` +
+      "correct the value, nothing was appended"
   }
 }
 
 /**
- * A stored record could not become a value, although its shape is that of the input: its sender wrote other bytes than its schema
- * says, or a check that no JSON Schema can express differs. The consumer's cursor stays before it.
+ * A stored record could not become a value, although its shape is that of the input: its sender wrote other bytes than
+ * its schema says, or a check that no JSON Schema can express differs. The consumer's cursor stays before it.
  */
 export class UndecodableRecord extends Data.TaggedError("UndecodableRecord")<{
   readonly input: string
@@ -57,7 +58,10 @@ export interface StreamType<A> {
 }
 
 /** A name that cannot travel. Thrown where a stream type is declared; a failure of `Output.open`. */
-export class InvalidName extends Data.TaggedError("InvalidName")<{ readonly kind: "input" | "source"; readonly name: string }> {
+export class InvalidName extends Data.TaggedError("InvalidName")<{
+  readonly kind: "input" | "source"
+  readonly name: string
+}> {
   override get message(): string {
     return `${JSON.stringify(this.name)} is no name of ${this.kind === "input" ? "an input" : "a source"}: ` +
       `use 1 to ${longestName} B of UTF-8`
@@ -80,10 +84,10 @@ const checkName = (input: string): void => {
 /**
  * Declares an input whose records are values of a schema, as UTF-8 JSON (`Schema.toCodecJson`).
  *
- * The shape is the fingerprint of the JSON Schema of the encoded side: it changes when a valid record of before and after may
- * differ (a property, its type, optionality, a check such as a length or a pattern), and not with the order of properties, names of
- * schemas, descriptions, defaults or brands. An input whose shape changed is refused at once instead of failing later. Custom
- * filters do not show in it.
+ * The shape is the fingerprint of the JSON Schema of the encoded side: it changes when a valid record of before and
+ * after may differ (a property, its type, optionality, a check such as a length or a pattern), and not with the order
+ * of properties, names of schemas, descriptions, defaults or brands. An input whose shape changed is refused at once
+ * instead of failing later. Custom filters do not show in it.
  *
  * Throws `InvalidName`.
  *
@@ -102,7 +106,9 @@ const make = <A, E>(input: string, schema: Schema.Codec<A, E>): StreamType<A> =>
     const texts: Array<Uint8Array> = []
     for (const [index, value] of values.entries()) {
       const json = encodeValue(value)
-      if (Result.isFailure(json)) return Result.fail(new UnencodableValue({ input, index, detail: String(json.failure.message) }))
+      if (Result.isFailure(json)) {
+        return Result.fail(new UnencodableValue({ input, index, detail: json.failure.message }))
+      }
       texts.push(encoder.encode(JSON.stringify(json.success)))
     }
     return Result.succeed(joinRecords(texts))
@@ -110,14 +116,14 @@ const make = <A, E>(input: string, schema: Schema.Codec<A, E>): StreamType<A> =>
   const decode = (bytes: Uint8Array): Result.Result<A, string> => {
     const json = parse(bytes)
     if (Result.isFailure(json)) return Result.fail(json.failure)
-    return Result.mapError(decodeValue(json.success), (error) => String(error.message))
+    return Result.mapError(decodeValue(json.success), (error) => error.message)
   }
   return { input, shape: shapeOfSchema(schema), encode, decode }
 }
 
 /**
- * Declares an input whose records are bytes as they are. The shape is the fingerprint of the format's name, which both ends
- * choose alike, such as `"image/png"` or `"telemetry v3"`. Throws `InvalidName`.
+ * Declares an input whose records are bytes as they are. The shape is the fingerprint of the format's name, which both
+ * ends choose alike, such as `"image/png"` or `"telemetry v3"`. Throws `InvalidName`.
  */
 const bytes = (input: string, format: string): StreamType<Uint8Array> => {
   checkName(input)

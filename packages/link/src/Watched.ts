@@ -1,6 +1,6 @@
 /**
- * A value that plain code sets and Effect code watches. A watcher sees the present value and then each newer one; a slow one
- * misses what was replaced meanwhile, never the newest.
+ * A value that plain code sets and Effect code watches. A watcher sees the present value and then each newer one; a
+ * slow one misses what was replaced meanwhile, never the newest.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

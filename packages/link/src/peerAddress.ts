@@ -1,6 +1,6 @@
 /**
- * A peer whose address has to be looked up: looked up when needed, again and again until there is one, and again whenever the peer
- * falls silent, because it may have moved.
+ * A peer whose address has to be looked up: looked up when needed, again and again until there is one, and again
+ * whenever the peer falls silent, because it may have moved.
  */
 import { type Address, formatAddress } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
@@ -8,10 +8,16 @@ import * as Result from "effect/Result"
 import type { NodeSeam } from "./LinkNode.ts"
 import type { OutputLink } from "./OutputLink.ts"
 
-/** Finds the address of a peer, such as `resolveHost` of room `udp` does; the failure's message is shown to the operator. */
+/**
+ * Finds the address of a peer, such as `resolveHost` of room `udp` does; the failure's message is shown to the
+ * operator.
+ */
 export type LookUp = Effect.Effect<Address, { readonly message: string }>
 
-/** A look-up that failed is repeated after 1 s, doubling to 64 s; one after silence follows at least 30 s after the last. */
+/**
+ * A look-up that failed is repeated after 1 s, doubling to 64 s; one after silence follows at least 30 s after the
+ * last.
+ */
 const firstRetryMillis = 1_000
 const longestRetryMillis = 64_000
 const silencePauseMillis = 30_000
@@ -23,7 +29,8 @@ export const followAddress = (lookUp: LookUp, seam: NodeSeam, link: OutputLink):
       const found = yield* find(lookUp, seam, link)
       if (link.destination === undefined || formatAddress(link.destination) !== formatAddress(found)) {
         const message = `"${link.name.source}" → "${link.name.input}" goes to ${formatAddress(found)}`
-        seam.journal.report({ _tag: "AddressFound", ...link.name, at: seam.now(), level: "info", message, address: found })
+        const at = seam.now()
+        seam.journal.report({ _tag: "AddressFound", ...link.name, at, level: "info", message, address: found })
       }
       link.resolved(found)
       yield* Effect.sleep(silencePauseMillis)
@@ -38,7 +45,8 @@ const find = Effect.fnUntraced(function*(lookUp: LookUp, seam: NodeSeam, link: O
     if (Result.isSuccess(found)) return found.success
     const detail = found.failure.message
     if (pause === firstRetryMillis) {
-      const message = `"${link.name.source}" → "${link.name.input}" waits for its peer's address: ${detail}; it is looked up again`
+      const { input, source } = link.name
+      const message = `"${source}" → "${input}" waits for its peer's address: ${detail}; it is looked up again`
       seam.journal.report({ _tag: "AddressUnknown", ...link.name, at: seam.now(), level: "warning", message })
     }
     link.unresolved(detail)

@@ -1,9 +1,9 @@
 /**
  * The shape of a record type: the fingerprint by which both ends know that they mean the same records (spec §1, §8.1).
  *
- * It is the first 8 B of SHA-256 over a label and a canonical rendering. For JSON records that is the JSON Schema (draft
- * 2020-12) of what travels, freed of everything that does not change which bytes are valid: order of properties, names of
- * definitions, titles, descriptions, examples, defaults. `docs/library.md` tells users what does change it.
+ * It is the first 8 B of SHA-256 over a label and a canonical rendering. For JSON records that is the JSON Schema
+ * (draft 2020-12) of what travels, freed of everything that does not change which bytes are valid: order of properties,
+ * names of definitions, titles, descriptions, examples, defaults. `docs/library.md` tells users what does change it.
  */
 import { nobleSuite } from "@pure-link/keys"
 import type { Id64 } from "@pure-link/wire"
@@ -23,7 +23,8 @@ const sets = new Set(["enum", "required"])
 
 const definitionPrefix = "#/$defs/"
 
-const isObject = (value: Json): value is JsonObject => typeof value === "object" && value !== null && !Array.isArray(value)
+const isObject = (value: Json): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** JSON text with sorted keys: one text per value, whatever order it was built in. */
 export const canonicalJson = (value: Json): string => {
@@ -63,7 +64,9 @@ const canonicalSchema = (schema: Json, definitions: JsonObject, open: ReadonlyAr
 }
 
 const canonicalNamed = (schemas: JsonObject, definitions: JsonObject, open: ReadonlyArray<string>): Json =>
-  Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, canonicalSchema(schema, definitions, open)]))
+  Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => [name, canonicalSchema(schema, definitions, open)])
+  )
 
 /** The canonical rendering of what a schema's values look like on the wire; what `shapeOfSchema` hashes. */
 export const renderSchema = (schema: Schema.Constraint): string => {

@@ -30,18 +30,23 @@ const document = readFileSync(join(import.meta.dirname, "../../../docs/library.m
 
 /** Code blocks that say which file they are: a comment line `<!-- packages/link/examples/x.ts -->` before them. */
 const blocks = new Map(
-  [...document.matchAll(/<!-- packages\/link\/examples\/(\S+) -->\n```ts\n([\s\S]*?)```/g)].map(([, file, code]) => [file!, code!])
+  [...document.matchAll(/<!-- packages\/link\/examples\/(\S+) -->\n```ts\n([\s\S]*?)```/g)]
+    .map(([, file, code]) => [file!, code!])
 )
 
 const [greenhouse, hub, station] = [1, 2, 3].map((seed) => keyPair(nodeSuite, seededEntropy(seed))) as [Keys, Keys, Keys]
 type Keys = ReturnType<typeof keyPair>
 
-const system = Layer.mergeAll(Cryptography.layerNode, Entropy.layerSystem, DatagramSocketNode.layer, CongestionControl.layerCubic)
+const system = Layer.mergeAll(
+  Cryptography.layerNode, Entropy.layerSystem, DatagramSocketNode.layer, CongestionControl.layerCubic
+)
 const nodeOf = (identity: Keys) => LinkNode.layer({ identity, listen: { host: "127.0.0.1", port: 0 } })
 const inputsFor = (sender: Keys) =>
   Inputs.layer({ peers: [{ publicKey: sender.publicKey, sources: "any" }] }).pipe(Layer.provide(InboxMemory.layer({})))
 const outboxOf = (source: string) =>
-  OutboxMemory.layer({ stream: { source, input: readings.input, shape: readings.shape } }).pipe(Layer.provide(Entropy.layerSystem))
+  OutboxMemory.layer({ stream: { source, input: readings.input, shape: readings.shape } }).pipe(
+    Layer.provide(Entropy.layerSystem)
+  )
 
 const reading = (index: number): Reading => ({
   sensor: `sensor-${index % 3}`, celsius: 35 + index % 10, takenAt: DateTime.makeUnsafe(1_000_000 + index)
@@ -82,7 +87,8 @@ describe("docs/library.md", () => {
   it.live("counts every reading exactly once, killed and started again in between", () =>
     withHub((send) => Effect.gen(function*() {
       const database = new DatabaseSync(":memory:")
-      const total = () => (database.prepare("SELECT sum(readings) AS total FROM sums").get() as { total: number | null }).total ?? 0
+      const total = () =>
+        (database.prepare("SELECT ifnull(sum(readings), 0) AS total FROM sums").get() as { total: number }).total
       const first = yield* Effect.forkChild(summarize(database))
       yield* send
       while (total() < batch.length) yield* Effect.sleep(1)
@@ -117,7 +123,9 @@ describe("docs/library.md", () => {
           Effect.scoped,
           Effect.provide(Layer.mergeAll(outboxOf("greenhouse-3"), nodeOf(greenhouse).pipe(Layer.provide(system))))
         )
-        const records = yield* input.from(0).pipe(Stream.flatMap((chunk) => Stream.fromIterable(chunk.records)), Stream.take(hot.length), Stream.runCollect)
+        const records = yield* input.from(0).pipe(
+          Stream.flatMap((chunk) => Stream.fromIterable(chunk.records)), Stream.take(hot.length), Stream.runCollect
+        )
         yield* Fiber.interrupt(relaying)
         return records.map(({ value }) => value)
       }).pipe(

@@ -1,8 +1,9 @@
 /**
  * Nodes on a virtual network, with stores in memory that outlive them: what the tests of this folder are played in.
  */
+import { assert } from "@effect/vitest"
 import { type KeyPair, keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
-import { type Chunk, Input, type Inputs, Inputs as InputsLayer, type InputsOptions, LinkNode, type NodeOptions, StreamType } from "@pure-link/link"
+import { type Chunk, Input, Inputs, type InputsOptions, LinkNode, type NodeOptions, StreamType } from "@pure-link/link"
 import { Cryptography, Entropy, type Outbox, type StoreError } from "@pure-link/ports"
 import { CongestionControl } from "@pure-link/recovery"
 import { InboxMemory, OutboxMemory } from "@pure-link/store"
@@ -43,7 +44,8 @@ export const node = (host: string, identity: KeyPair, options: Partial<NodeOptio
     Layer.provide(VirtualNetwork.host(host)), Layer.provide(machinery), Layer.provide(freshEntropy)
   )
 
-export const hubNode = (options: Partial<NodeOptions> = {}) => node("hub", identities.hub, { listen: hubAddress, ...options })
+export const hubNode = (options: Partial<NodeOptions> = {}) =>
+  node("hub", identities.hub, { listen: hubAddress, ...options })
 export const deviceNode = (options: Partial<NodeOptions> = {}) => node("device", identities.device, options)
 
 export const outbox = <A>(
@@ -51,12 +53,14 @@ export const outbox = <A>(
   options: Omit<OutboxMemory.Options, "stream"> & { readonly source?: string } = {}
 ): Layer.Layer<Outbox, StoreError> => {
   const { source = "device", ...rest } = options
-  return OutboxMemory.layer({ ...rest, stream: { source, input: type.input, shape: type.shape } }).pipe(Layer.provide(freshEntropy))
+  const stream = { source, input: type.input, shape: type.shape }
+  return OutboxMemory.layer({ ...rest, stream }).pipe(Layer.provide(freshEntropy))
 }
 
 export const inputs = (options: InboxMemory.Options & Partial<InputsOptions> = {}) => {
-  const { peers = [{ publicKey: identities.device.publicKey, sources: "any" as const }], streamBytes, totalBytes, ...inbox } = options
-  return InputsLayer.layer({
+  const everyone = [{ publicKey: identities.device.publicKey, sources: "any" as const }]
+  const { peers = everyone, streamBytes, totalBytes, ...inbox } = options
+  return Inputs.layer({
     peers, ...(streamBytes === undefined ? {} : { streamBytes }), ...(totalBytes === undefined ? {} : { totalBytes })
   }).pipe(Layer.provide(InboxMemory.layer(inbox)))
 }
@@ -102,5 +106,24 @@ export class Dice {
     const bytes = new Uint8Array(length)
     for (let i = 0; i < length; i++) bytes[i] = this.below(256)
     return bytes
+  }
+}
+
+/** The device's way to the hub. */
+export const device = { source: "device", peer: hubPeer }
+export const numbers = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => index + 1)
+
+/** Records of many sizes: empty, small, just around a datagram, and a few long ones. */
+export const manySizes = (dice: Dice, count: number): ReadonlyArray<Uint8Array> =>
+  numbers(count).map(() => dice.bytes([0, 1, 60, 255, 256, 1_100, 1_200, 5_000, 40_000][dice.below(9)]!))
+
+/** Fails unless records arrived as they were sent, numbered from 1. */
+export const sameRecords = (
+  records: ReadonlyArray<{ readonly number: number; readonly value: Uint8Array }>,
+  sent: ReadonlyArray<Uint8Array>
+): void => {
+  assert.deepStrictEqual(records.map(({ number }) => number), numbers(sent.length))
+  for (const [index, { value }] of records.entries()) {
+    assert.isTrue(Buffer.from(value).equals(sent[index]!), `record ${index + 1}`)
   }
 }

@@ -13,10 +13,11 @@ import { ok as assert } from "node:assert/strict"
 import { clearDown, NumberBits } from "./numberBits.ts"
 
 /**
- * What a reply run has to say about packet numbers (spec §10.4): each opened number stands in ACK or in SEEN for ever. An answer
- * starts at the newest number that no answer reported yet and reaches down as far as it has room, in ranges or as a map, whichever
- * says more or is shorter. What did not fit stays unreported and goes into the next answer; `canRecord` keeps it from being pushed
- * out. The cost of an answer is bounded by the reach and by the datagram, however the numbers look.
+ * What a reply run has to say about packet numbers (spec §10.4): each opened number stands in ACK or in SEEN for ever.
+ * An answer starts at the newest number that no answer reported yet and reaches down as far as it has room, in ranges
+ * or as a map, whichever says more or is shorter. What did not fit stays unreported and goes into the next answer;
+ * `canRecord` keeps it from being pushed out. The cost of an answer is bounded by the reach and by the datagram,
+ * however the numbers look.
  */
 
 /** Ranges that one frame of a datagram could hold at most: each takes 2 B. */
@@ -49,12 +50,16 @@ export class Acknowledgements {
     return this.unreportedCount > 0
   }
 
-  /** False when recording this number would push an unreported one out of the reach: the packet must wait for an answer. */
+  /**
+   * False when recording this number would push an unreported one out of the reach: the packet must wait for an answer.
+   */
   canRecord(number: PacketNumber): boolean {
     return this.unreportedCount === 0 || number < this.lowestUnreported + acknowledgementReach
   }
 
-  /** An opened packet: all of its parts kept (ACK), or not (SEEN). Each number once, within the reach below the largest. */
+  /**
+   * An opened packet: all of its parts kept (ACK), or not (SEEN). Each number once, within the reach below the largest.
+   */
   record(now: Micros, number: PacketNumber, kept: boolean): void {
     assert(number > this.largest - acknowledgementReach && this.canRecord(number))
     if (number > this.largest) this.advance(number)

@@ -18,14 +18,18 @@ import {
 import type { ReceiverRun } from "./run.ts"
 
 /**
- * Builds and seals one answer of a run: ACK and SEEN with STORED, ACCEPT, REFUSED or NAME as they apply (spec §7.2, §8.1, §10.4,
- * §10.6, §11.2). It fits every path, and the 3 × bytes of an address that is not validated (spec §10.9).
+ * Builds and seals one answer of a run: ACK and SEEN with STORED, ACCEPT, REFUSED or NAME as they apply (spec §7.2,
+ * §8.1, §10.4, §10.6, §11.2). It fits every path, and the 3 × bytes of an address that is not validated (spec §10.9).
  */
 
-/** Room for acknowledgements below which an answer is not worth its bytes: any first range or map of both lists fits. */
+/**
+ * Room for acknowledgements below which an answer is not worth its bytes: any first range or map of both lists fits.
+ */
 const leastRoom = 64
 
-/** Writes at `out[offset…]` and returns the length; 0 when there is nothing to say yet, or no bytes may go there now. */
+/**
+ * Writes at `out[offset…]` and returns the length; 0 when there is nothing to say yet, or no bytes may go there now.
+ */
 export const writeAnswer = (run: ReceiverRun, now: Micros, out: Uint8Array, offset: number): number => {
   const { acknowledgements, epochs, replyRun } = run
   if (acknowledgements.largest < 0) return 0

@@ -11,7 +11,14 @@ const limit = 16 * mebibyte
 const lifeA: Life = { life: 0xan, first: 1 }
 const onlyA = [lifeA]
 
-const keep = (assembly: Assembly, number: number, offset: number, bytes: Uint8Array, ends: boolean, lives = onlyA): Verdict =>
+const keep = (
+  assembly: Assembly,
+  number: number,
+  offset: number,
+  bytes: Uint8Array,
+  ends: boolean,
+  lives = onlyA
+): Verdict =>
   assembly.keepPart(lives, number, offset, bytes, 0, bytes.length, ends)
 
 const wholes = (assembly: Assembly, first: number, parts: ReadonlyArray<Uint8Array>, lives = onlyA): Verdict => {
@@ -243,17 +250,14 @@ describe("assembly", () => {
     assert.isAtMost(highest, limit + longestRecord)
   })
 
-  it("bounds the ranges of hostile gaps, and what they cost", () => {
+  it("bounds the ranges of hostile gaps, and so what one more part costs", () => {
     const assembly = new Assembly(0, 0n, limit)
     const byte = content(1, 1)
     let refused = 0
-    const start = process.hrtime.bigint()
     for (let offset = 2 * 100_000; offset > 0; offset -= 2) {
       if (keep(assembly, 1, offset, byte, false) === Verdict.noRoom) refused += 1
     }
-    const microsEach = Number(process.hrtime.bigint() - start) / 100_000_000
     assert.strictEqual(refused, 100_000 - 16_385)
-    assert.isBelow(microsEach, 50)
     assert.strictEqual(keep(assembly, 1, 200_001, byte, false), Verdict.kept, "what touches a range adds none")
   })
 

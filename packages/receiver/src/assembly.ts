@@ -13,8 +13,8 @@ import { mayFollow } from "./lives.ts"
  * - the *head*, the first incomplete record, at the end of the last chunk, where parts in order are appended;
  * - records held *ahead* of it, each in a buffer of its own.
  *
- * Memory is counted by extent (the furthest byte held of each record), which is never more than what credit let an honest
- * sender send. Held never exceeds the limit by more than one longest record, whatever comes in whatever order.
+ * Memory is counted by extent (the furthest byte held of each record), which is never more than what credit let an
+ * honest sender send. Held never exceeds the limit by more than one longest record, whatever comes in whatever order.
  */
 
 /** What became of a part. Only `kept` lets its packet into ACK. */
@@ -26,7 +26,10 @@ const smallestChunk = 4_096
 const largestChunk = 4 * 1_048_576
 /** A record held ahead that is larger than this becomes the head with its buffer, instead of being copied. */
 const adoptedBytes = 65_536
-/** Ranges beyond the first of a record that a stream holds at most: one per lost packet that a sender can have in the air. */
+/**
+ * Ranges beyond the first of a record that a stream holds at most: one per lost packet that a sender can have in the
+ * air.
+ */
 const mostExtraRanges = 16_384
 
 export class Assembly {
@@ -36,7 +39,10 @@ export class Assembly {
   complete: RecordNumber
   /** Bytes that the stream may hold, but for the room of the head. */
   limit: Bytes
-  /** A held record was dropped, because its life cannot follow: what was acknowledged is gone (spec §10.8). Its reader clears it. */
+  /**
+   * A held record was dropped, because its life cannot follow: what was acknowledged is gone (spec §10.8). Its reader
+   * clears it.
+   */
   droppedHeld = false
   /** The life of record `complete`; 0n for 0. */
   completeLife: Id64
@@ -70,8 +76,8 @@ export class Assembly {
   }
 
   /**
-   * Takes the parts of a RECORDS or PART frame of records `first` …, by the lives of their run. `kept` when every part is held or
-   * stored; else the first reason why not, and the other parts are kept all the same.
+   * Takes the parts of a RECORDS or PART frame of records `first` …, by the lives of their run. `kept` when every part
+   * is held or stored; else the first reason why not, and the other parts are kept all the same.
    */
   keep(lives: ReadonlyArray<Life>, first: RecordNumber, reader: RecordsReader, bytes: Uint8Array): Verdict {
     if (this.appendInOrder(lives, first, reader, bytes)) return Verdict.kept
@@ -154,8 +160,9 @@ export class Assembly {
   }
 
   /**
-   * The head always has room when it is n+1. When complete records wait before it, it has room for all of its 16 MiB while they
-   * and what is held ahead are below the limit, so that the bound holds when it completes and the next one becomes the head.
+   * The head always has room when it is n+1. When complete records wait before it, it has room for all of its 16 MiB
+   * while they and what is held ahead are below the limit, so that the bound holds when it completes and the next one
+   * becomes the head.
    */
   private get hasRoomInHead(): boolean {
     return this.complete === this.n || this.completeBytes + this.aheadBytes < this.limit
@@ -211,7 +218,14 @@ export class Assembly {
     return end > size || (ends && end !== size) ? Verdict.contradiction : Verdict.kept
   }
 
-  private placeInHead(life: Life, offset: number, bytes: Uint8Array, start: number, length: number, ends: boolean): void {
+  private placeInHead(
+    life: Life,
+    offset: number,
+    bytes: Uint8Array,
+    start: number,
+    length: number,
+    ends: boolean
+  ): void {
     const { head } = this
     const end = offset + length
     this.makeRoom(Math.max(end, head.extent), head.size >= 0 ? head.size : ends ? end : -1)

@@ -20,8 +20,8 @@ import type { Runs } from "./runs.ts"
 import type { ReceiverStream } from "./stream.ts"
 
 /**
- * Lets the frames of an opened packet take effect: first what the run says of itself (STREAM, OFFER), then its records. Says
- * whether the packet is ACKed or SEEN (spec §10.3).
+ * Lets the frames of an opened packet take effect: first what the run says of itself (STREAM, OFFER), then its records.
+ * Says whether the packet is ACKed or SEEN (spec §10.3).
  */
 export class BodyReader {
   private readonly runs: Runs
@@ -137,7 +137,10 @@ export class BodyReader {
     return true
   }
 
-  /** Another generation holds the stream now: runs of the former one are refused, and what they had acknowledged is gone. */
+  /**
+   * Another generation holds the stream now: runs of the former one are refused, and what they had acknowledged is
+   * gone.
+   */
   private handleReplaced(now: Micros, stream: ReceiverStream, former: Id64): void {
     const { source, input } = stream
     const generation = stream.generation!

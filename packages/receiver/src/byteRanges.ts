@@ -1,6 +1,6 @@
 /**
- * Which bytes of a record are held: ranges that rise and do not touch. The usual record has one, which grows at its end. Adding
- * costs a binary search and one move within two small typed arrays, whatever order the parts come in.
+ * Which bytes of a record are held: ranges that rise and do not touch. The usual record has one, which grows at its
+ * end. Adding costs a binary search and one move within two small typed arrays, whatever order the parts come in.
  */
 export class ByteRanges {
   count = 0

@@ -2,8 +2,8 @@ import { type Bytes, type Life, lifeOf, type RecordBatch, type RecordNumber } fr
 import { ok as assert } from "node:assert/strict"
 
 /**
- * Complete records in order, back to back in one buffer: what a batch for the inbox is cut from without copying. The buffer is
- * only ever appended to, because a batch handed over shares it (spec §10.5).
+ * Complete records in order, back to back in one buffer: what a batch for the inbox is cut from without copying. The
+ * buffer is only ever appended to, because a batch handed over shares it (spec §10.5).
  */
 export class Chunk {
   readonly bytes: Uint8Array

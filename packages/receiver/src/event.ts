@@ -22,7 +22,9 @@ export type ReceiverEvent =
   | (OfRun & { readonly _tag: "RefusalEnded"; readonly reason: RefusalReason })
   /** A packet opened in epoch ≥ 1 (spec §7.5). */
   | (OfRun & { readonly _tag: "RunLive" })
-  /** A run ended: another run of its stream went live, the peer has 8 newer provisional ones, or the peer was revoked. */
+  /**
+   * A run ended: another run of its stream went live, the peer has 8 newer provisional ones, or the peer was revoked.
+   */
   | (OfRun & { readonly _tag: "RunEnded"; readonly cause: "replaced" | "evicted" | "revoked" })
   /** A new generation replaced the known one, which is refused from now on (spec §8.3). */
   | (OfStream & { readonly _tag: "GenerationReplaced"; readonly former: Id64; readonly generation: Id64 })
@@ -32,7 +34,9 @@ export type ReceiverEvent =
   | (OfStream & { readonly _tag: "StoreFailed" })
   /** Commits work again. */
   | (OfStream & { readonly _tag: "StoreRecovered" })
-  /** An authenticated peer broke a rule, without effect (spec §15.3); the first of each run, the counter has them all. */
+  /**
+   * An authenticated peer broke a rule, without effect (spec §15.3); the first of each run, the counter has them all.
+   */
   | (OfRun & { readonly _tag: "Violation"; readonly detail: string })
 
 /** Events that wait to be polled; of more, the oldest are dropped and counted. */

@@ -1,6 +1,6 @@
 /**
- * Deliberate faults: each breaks one rule at the line that keeps it, so that a test of the whole can prove that it would notice.
- * Nothing but tests sets them.
+ * Deliberate faults: each breaks one rule at the line that keeps it, so that a test of the whole can prove that it
+ * would notice. Nothing but tests sets them.
  */
 export interface ReceiverFaults {
   /** STORED reports records before the inbox confirmed them (breaks spec §2.2). */

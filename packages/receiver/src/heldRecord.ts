@@ -2,8 +2,8 @@ import { type Bytes, type Life, longestRecord, type RecordNumber } from "@pure-l
 import { ByteRanges } from "./byteRanges.ts"
 
 /**
- * A record of which some parts are held (spec §10.3): its bytes at their places, which of them are there, and its end once a part
- * told it. What it counts in memory is its extent: everything up to the furthest byte held.
+ * A record of which some parts are held (spec §10.3): its bytes at their places, which of them are there, and its end
+ * once a part told it. What it counts in memory is its extent: everything up to the furthest byte held.
  */
 export class HeldRecord {
   number: RecordNumber
@@ -67,7 +67,9 @@ export class HeldRecord {
 
 const noBytes = new Uint8Array(0)
 
-/** Held records beyond the first incomplete one, by number: a ring that grows with their span, at most to 65,536 slots. */
+/**
+ * Held records beyond the first incomplete one, by number: a ring that grows with their span, at most to 65,536 slots.
+ */
 export class HeldRecords {
   count = 0
   private slots = emptyRing(smallestRing)

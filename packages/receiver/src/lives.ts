@@ -1,16 +1,18 @@
 import type { Id64, Life, RecordNumber } from "@pure-link/wire"
 
 /**
- * The lives of a run's records (spec §8.2) and the two rules that keep forks apart: lists that contradict, and a life that cannot
- * stand after another (spec §8.4).
+ * The lives of a run's records (spec §8.2) and the two rules that keep forks apart: lists that contradict, and a life
+ * that cannot stand after another (spec §8.4).
  */
 
-/** Lives that a run is remembered to list at most: a list holds 8, and lists of a moving first unstored record overlap. */
+/**
+ * Lives that a run is remembered to list at most: a list holds 8, and lists of a moving first unstored record overlap.
+ */
 export const livesRemembered = 32
 
 /**
- * The known list with a listed one merged in, without the lives that end at or below `n` (the one that holds `n` stays);
- * `undefined` when they contradict, which is a fork.
+ * The known list with a listed one merged in, without the lives that end at or below `n` (the one that holds `n`
+ * stays); `undefined` when they contradict, which is a fork.
  */
 export const mergeLives = (
   known: ReadonlyArray<Life>,
@@ -34,6 +36,9 @@ export const withoutEnded = (lives: ReadonlyArray<Life>, n: RecordNumber): Reado
   return ended === 0 ? lives : lives.slice(ended)
 }
 
-/** Whether a record of `life` may stand after record `previous` of `previousLife` (spec §8.4); nothing stands before 1. */
+/**
+ * Whether a record of `life` may stand after record `previous` of `previousLife` (spec §8.2, §8.4): a life that began
+ * at or below `previous` must be that of `previous`, and one that began later must not.
+ */
 export const mayFollow = (previous: RecordNumber, previousLife: Id64, life: Life): boolean =>
-  life.first > previous || life.life === previousLife
+  (life.first > previous) !== (life.life === previousLife)

@@ -1,9 +1,9 @@
 import type { PacketNumber } from "@pure-link/wire"
 
 /**
- * A set of packet numbers within a fixed reach below a moving largest one, as a ring of bits. Falling numbers stand at rising
- * positions, so that a piece of the ring is a piece of an ACK_MAP (spec §4.5). Whoever moves the largest number forgets those
- * that leave. All questions go downwards and word by word.
+ * A set of packet numbers within a fixed reach below a moving largest one, as a ring of bits. Falling numbers stand at
+ * rising positions, so that a piece of the ring is a piece of an ACK_MAP (spec §4.5). Whoever moves the largest number
+ * forgets those that leave. All questions go downwards and word by word.
  */
 export class NumberBits {
   private readonly words: Uint32Array
@@ -47,7 +47,9 @@ export class NumberBits {
     }
   }
 
-  /** The next number at or below `from` that is in the set (or, for `present` false, is not); `floor − 1` when none is. */
+  /**
+   * The next number at or below `from` that is in the set (or, for `present` false, is not); `floor − 1` when none is.
+   */
   nextDown(from: PacketNumber, floor: PacketNumber, present: boolean): PacketNumber {
     const flip = present ? 0 : -1
     for (let number = from; number >= floor;) {
@@ -74,7 +76,10 @@ export class NumberBits {
     return count
   }
 
-  /** Copies the bits from `from` down into `byteCount` bytes, least significant bit first; those below `floor` are clear. */
+  /**
+   * Copies the bits from `from` down into `byteCount` bytes, least significant bit first; those below `floor` are
+   * clear.
+   */
   mapDown(from: PacketNumber, floor: PacketNumber, out: Uint8Array, byteCount: number): void {
     const start = this.positionOf(from)
     const bits = from - floor + 1

@@ -1,8 +1,9 @@
-import { type CryptoSuite, isCanonical, keyIdOf, type KeyPair, type Pair, staticSecret } from "@pure-link/keys"
+import { type CryptoSuite, isAcceptable, keyIdOf, type KeyPair, type Pair, staticSecret } from "@pure-link/keys"
 import type { ReceiverRun } from "./run.ts"
 
 /**
- * The allowed peers, found by key id (spec §3.4). The table grows by configuration only; strangers can look it up and no more.
+ * The allowed peers, found by key id (spec §3.4). The table grows by configuration only; strangers can look it up and
+ * no more.
  */
 
 export interface AllowedPeer {
@@ -90,9 +91,7 @@ export class Peers {
   /** Adds a peer, or changes the sources of a known one. */
   allow(allowed: AllowedPeer): void {
     const { publicKey, sources } = allowed
-    if (!isCanonical(publicKey) || publicKey.every((byte) => byte === 0)) {
-      throw new PeerNotAllowable(publicKey, "publicKey")
-    }
+    if (!isAcceptable(publicKey)) throw new PeerNotAllowable(publicKey, "publicKey")
     const keyId = keyIdOf(this.suite, publicKey)
     const equals = this.byKeyId.get(keyId) ?? []
     const known = equals.find((peer) => sameKey(peer.publicKey, publicKey))

@@ -1,3 +1,11 @@
+/**
+ * The receiver machine of a node (spec §10): opens data packets of all allowed peers, assembles their records, asks the
+ * inbox to store them, and answers. Time and datagrams go in; datagrams, store intents, events and the next deadline
+ * come out.
+ *
+ * Its driver calls `handleDatagram` for each datagram that waits and `endBatch` after the last, then `pollStore` and
+ * `pollTransmit` until they return nothing, and `handleTimeout` when `deadline` has come.
+ */
 import type { PacketKey } from "@pure-link/keys"
 import {
   type Address,
@@ -28,15 +36,6 @@ import type { ReceiverRun } from "./run.ts"
 import { Runs } from "./runs.ts"
 import type { InboxCursors, ReceiverStream } from "./stream.ts"
 import { Streams } from "./streams.ts"
-
-/**
- * The receiver machine of a node (spec §10): opens data packets of all allowed peers, assembles their records, asks the inbox to
- * store them, and answers. Time and datagrams go in; datagrams, store intents, events and the next deadline come out.
- *
- * Its driver calls `handleDatagram` for each datagram that waits and `endBatch` after the last, then `pollStore` and
- * `pollTransmit` until they return nothing, and `handleTimeout` when `deadline` has come.
- */
-
 
 export class Receiver {
   readonly counters: ReceiverCounters = zeroCounters()
@@ -206,7 +205,10 @@ export class Receiver {
     return this.notices.poll()
   }
 
-  /** Cursors of the inbox changed outside of commits, or retired generations were forgotten: all streams are judged again. */
+  /**
+   * Cursors of the inbox changed outside of commits, or retired generations were forgotten: all streams are judged
+   * again.
+   */
   revise(now: Micros): void {
     this.now = now
     for (const stream of this.streams.all()) {
@@ -257,7 +259,8 @@ export class Receiver {
     for (const peer of peers) {
       const key: PacketKey | undefined = this.runs.firstKey(peer, header.run)
       if (key === undefined || !key.open(bytes, start, start + header.length, end, header.number)) continue
-      if (!validateBody(bytes, start + header.length, end - tagLength, "data")) return this.drop("malformed", end - start)
+      const isBody = validateBody(bytes, start + header.length, end - tagLength, "data")
+      if (!isBody) return this.drop("malformed", end - start)
       const run = this.runs.begin(now, peer, header.run, from)
       if (run === undefined) return this.drop("limit", end - start)
       this.handleOpened(now, run, header.number, 0, bytes, start, end, from)
@@ -312,7 +315,10 @@ export class Receiver {
     this.runs.goLive(now, run)
   }
 
-  /** After n, the generation or the state of the store changed: refusals are judged and answers are due without a packet. */
+  /**
+   * After n, the generation or the state of the store changed: refusals are judged and answers are due without a
+   * packet.
+   */
   private settle(now: Micros, stream: ReceiverStream): void {
     this.runs.renewAfterDrop(now, stream)
     stream.countHeld()

@@ -33,9 +33,10 @@ const startedAt = (world: World, options: PeerOptions = {}): ScriptedPeer => {
 }
 
 const eventsOf = (world: World): ReadonlyArray<string> =>
-  world.events().flatMap((event) =>
-    event._tag === "RefusalBegan" ? [`began ${event.reason}`] : event._tag === "RefusalEnded" ? [`ended ${event.reason}`] : []
-  )
+  world.events().flatMap((event) => {
+    if (event._tag === "RefusalBegan") return [`began ${event.reason}`]
+    return event._tag === "RefusalEnded" ? [`ended ${event.reason}`] : []
+  })
 
 describe("refusals", () => {
   it("1: no such input, in every answer, its packets SEEN, one event; ends when the input appears", () => {
@@ -117,6 +118,13 @@ describe("refusals", () => {
     assert.isUndefined(refusalOf(peer.answer()))
   })
 
+  it("4: the life of n with another first number than the one that n was stored under", () => {
+    const world = worldAt(50)
+    const peer = startedAt(world, { base: 51, lives: [{ life: lifeA, first: 51 }] })
+    peer.send([peer.records(51, content(51, 10))])
+    assert.strictEqual(refusalOf(peer.answer()), 4)
+  })
+
   it("4: two clones that race for the same numbers are never mixed", () => {
     const world = worldAt(30)
     const original = startedAt(world, { base: 31, lives: [{ life: lifeA, first: 1 }] })
@@ -127,7 +135,7 @@ describe("refusals", () => {
     assert.include(numbersOf(before, "Seen"), original.number - 1, "32 is held under the clone's life")
     original.send([original.records(31, content(31, 10))])
     const after = original.answers().at(-1)!
-    assert.notStrictEqual(after.replyRun, before.replyRun, "the clone's 32 cannot follow: what was acknowledged is gone")
+    assert.notStrictEqual(after.replyRun, before.replyRun, "the clone's 32 cannot follow and is gone")
     world.store()
     assert.strictEqual(world.inbox.cursor(original.stream)!.n, 31)
     original.send([original.records(32, content(32, 10))])
@@ -262,7 +270,8 @@ describe("lives", () => {
   it("are merged over lists, so that a life that began later extends a known run", () => {
     const world = new World()
     const peer = startedAt(world)
-    peer.send([{ ...peer.stream, lives: [{ life: lifeA, first: 1 }, { life: lifeB, first: 2 }] }, peer.records(1, content(1, 5), content(2, 5))])
+    const stream = { ...peer.stream, lives: [{ life: lifeA, first: 1 }, { life: lifeB, first: 2 }] }
+    peer.send([stream, peer.records(1, content(1, 5), content(2, 5))])
     world.store()
     assert.strictEqual(world.inbox.cursor(peer.stream)!.life, lifeB)
   })

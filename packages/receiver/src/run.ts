@@ -21,8 +21,8 @@ import type { Peer } from "./peers.ts"
 import type { ReceiverStream } from "./stream.ts"
 
 /**
- * One life of a sending link as its receiver sees it (spec §7, §10, §12.4): its epochs and replay window, what it said of its
- * stream, the reply run that answers it, and the address that the answers go to.
+ * One life of a sending link as its receiver sees it (spec §7, §10, §12.4): its epochs and replay window, what it said
+ * of its stream, the reply run that answers it, and the address that the answers go to.
  */
 export class ReceiverRun {
   readonly peer: Peer
@@ -122,7 +122,9 @@ export class ReceiverRun {
     return true
   }
 
-  /** Something acknowledged was dropped: answers go on in a fresh reply run, which reports only what opens from now on. */
+  /**
+   * Something acknowledged was dropped: answers go on in a fresh reply run, which reports only what opens from now on.
+   */
   renewReplyRun(): void {
     if (this.acknowledgements.largest < 0) return
     this.replyRun = id64(this.entropy)
@@ -132,4 +134,5 @@ export class ReceiverRun {
 }
 
 const isSameStream = (a: StreamFrame, b: StreamFrame): boolean =>
-  a.source === b.source && a.input === b.input && a.generation === b.generation && a.shape === b.shape && a.base === b.base
+  a.source === b.source && a.input === b.input && a.generation === b.generation && a.shape === b.shape &&
+  a.base === b.base

@@ -8,8 +8,8 @@ import type { ReceiverStream } from "./stream.ts"
 import type { Streams } from "./streams.ts"
 
 /**
- * How runs begin, go live, are refused and end (spec §12.4): 64 live ones and 8 provisional ones per peer, and one live run per
- * stream and generation, the newest.
+ * How runs begin, go live, are refused and end (spec §12.4): 64 live ones and 8 provisional ones per peer, and one live
+ * run per stream and generation, the newest.
  */
 
 const mostLive = 64
@@ -70,7 +70,10 @@ export class Runs {
     this.judge(now, run)
   }
 
-  /** The run opened packets in epoch ≥ 1 and has told its stream: of its stream and generation only the newest such run stays. */
+  /**
+   * The run opened packets in epoch ≥ 1 and has told its stream: of its stream and generation only the newest such run
+   * stays.
+   */
   replaceOlder(now: Micros, run: ReceiverRun): void {
     const { stream } = run
     if (stream === undefined || !run.epochs.live) return
@@ -94,7 +97,10 @@ export class Runs {
     this.notices.trace.emit({ _tag: "ReplyRunSwitched", at: now, replyRun: run.replyRun })
   }
 
-  /** Held parts of a fork became next and were dropped: what the stream's runs had acknowledged is gone (spec §8.6, §10.8). */
+  /**
+   * Held parts of a fork became next and were dropped: what the stream's runs had acknowledged is gone (spec §8.6,
+   * §10.8).
+   */
   renewAfterDrop(now: Micros, stream: ReceiverStream): boolean {
     if (!stream.assembly.droppedHeld) return false
     stream.assembly.droppedHeld = false

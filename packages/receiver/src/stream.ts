@@ -17,8 +17,8 @@ import type { ReceiverFaults } from "./faults.ts"
 import type { ReceiverRun } from "./run.ts"
 
 /**
- * What the receiver knows of one (source, input): which generation it holds parts of, how far it is stored, the commit under
- * way, and the credit that all runs of the stream are told (spec §8, §10.5–§10.8).
+ * What the receiver knows of one (source, input): which generation it holds parts of, how far it is stored, the commit
+ * under way, and the credit that all runs of the stream are told (spec §8, §10.5–§10.8).
  */
 
 /** The part of an inbox that the machine reads; its answers come from memory. */
@@ -102,7 +102,7 @@ export class ReceiverStream implements StreamName {
   reportedOf(generation: Id64): { readonly n: RecordNumber; readonly life: Id64 } {
     if (generation !== this.generation) return nothingStored
     const { assembly } = this
-    // The fault `storedBeforeCommit`: what is complete is reported before the inbox confirmed it (spec §2.2). Tests only.
+    // The fault `storedBeforeCommit`: reports what is complete before the inbox confirmed it (spec §2.2). Tests only.
     if (this.faults.storedBeforeCommit === true) return { n: assembly.complete, life: assembly.completeLife }
     return { n: assembly.n, life: this.life }
   }
@@ -118,8 +118,8 @@ export class ReceiverStream implements StreamName {
   }
 
   /**
-   * Whether records of this generation may be kept now; a packet of epoch ≥ 1 makes a new one replace the known one (spec §8.3).
-   * `replaced`: it just did, and what was held of the former one is gone.
+   * Whether records of this generation may be kept now; a packet of epoch ≥ 1 makes a new one replace the known one
+   * (spec §8.3). `replaced`: it just did, and what was held of the former one is gone.
    */
   adopt(generation: Id64, inLiveEpoch: boolean): "held" | "replaced" | "waits" {
     if (generation === this.generation) return "held"
@@ -158,7 +158,8 @@ export class ReceiverStream implements StreamName {
 
   /** Whether `takeIntent` would return something. */
   get canStore(): boolean {
-    return !this.isCommitting && this.retryAt === never && (this.intent !== undefined || this.assembly.complete > this.assembly.n)
+    if (this.isCommitting || this.retryAt !== never) return false
+    return this.intent !== undefined || this.assembly.complete > this.assembly.n
   }
 
   /** The next commit: the failed one again, or what is complete. At most one is under way (spec §10.5). */

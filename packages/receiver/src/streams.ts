@@ -5,8 +5,8 @@ import type { ReceiverRun } from "./run.ts"
 import { type InboxCursors, type ReceiverMemory, ReceiverStream, streamKey } from "./stream.ts"
 
 /**
- * The inputs of a receiver and its streams, and the judgement which of the refusals of spec §11.1 holds for a run. A stream is
- * here as long as a run carries it or a commit of it is under way, so that runs bound their number.
+ * The inputs of a receiver and its streams, and the judgement which of the refusals of spec §11.1 holds for a run. A
+ * stream is here as long as a run carries it or a commit of it is under way, so that runs bound their number.
  */
 export class Streams {
   private readonly shapes = new Map<string, Id64>()

@@ -1,6 +1,6 @@
 /**
- * A scripted sender and a small inbox in memory, for the tests of the receiver machine: the peer seals exactly the packets that a
- * test asks for and opens the answers; it keeps no rule of a real sender.
+ * A scripted sender and a small inbox in memory, for the tests of the receiver machine: the peer seals exactly the
+ * packets that a test asks for and opens the answers; it keeps no rule of a real sender.
  */
 import {
   type CryptoSuite,
@@ -165,8 +165,11 @@ export class World {
 
   events(): ReadonlyArray<ReceiverEvent> {
     const events: Array<ReceiverEvent> = []
-    for (let event = this.receiver.pollEvent(); event !== undefined; event = this.receiver.pollEvent()) events.push(event)
-    return events
+    for (;;) {
+      const event = this.receiver.pollEvent()
+      if (event === undefined) return events
+      events.push(event)
+    }
   }
 }
 
@@ -331,3 +334,24 @@ export const content = (number: RecordNumber, size: number): Uint8Array => {
   for (let i = 0; i < size; i++) bytes[i] = (number * 31 + i * 7 + (i >>> 8)) & 0xff
   return bytes
 }
+
+/** One second, and an address that nobody started from. */
+export const second = 1_000_000
+export const elsewhere = { host: "198.51.100.7", port: 9 }
+
+/** A world with one allowed peer. */
+export const begun = (options: ConstructorParameters<typeof World>[0] = {}): { world: World; peer: ScriptedPeer } => {
+  const world = new World(options)
+  return { world, peer: new ScriptedPeer(world).allowed() }
+}
+
+/** A peer whose run is live and whose answers so far are taken. */
+export const live = (options: ConstructorParameters<typeof World>[0] = {}): { world: World; peer: ScriptedPeer } => {
+  const both = begun(options)
+  both.peer.start()
+  both.world.events()
+  return both
+}
+
+export const storedContents = (world: World): ReadonlyArray<Uint8Array> =>
+  world.inbox.records.map((record) => record.bytes)

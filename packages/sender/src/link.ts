@@ -56,6 +56,14 @@ export interface SenderOptions {
   readonly trace?: Trace
   /** Record numbers that one run may use; a test may lower the wire's limit (spec §4.3). */
   readonly recordNumbersOfRun?: number
+  /** Deliberate faults, for tests of the tests only. */
+  readonly faults?: SenderFaults
+}
+
+/** Each breaks one rule at the line that keeps it, so that a test of the whole can prove that it would notice. */
+export interface SenderFaults {
+  /** Records go out whatever credit the receiver gave (breaks spec §9.3). */
+  readonly ignoreCredit?: boolean
 }
 
 /** What to read from the outbox: records from a number on, at least one, as long as they fit both bounds. */
@@ -112,7 +120,8 @@ export class SenderLink {
       makeController,
       datagramSize: options.datagramSize ?? smallestDatagram,
       trace: options.trace ?? silentTrace,
-      recordNumbersOfRun: options.recordNumbersOfRun ?? recordNumbersOfRun
+      recordNumbersOfRun: options.recordNumbersOfRun ?? recordNumbersOfRun,
+      ignoreCredit: options.faults?.ignoreCredit ?? false
     })
     this.#settlement = new Settlement(this.#state, this.#header, this.#answer)
     this.#transmitter = new Transmitter(this.#state, this.keyId)

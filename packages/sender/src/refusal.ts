@@ -1,4 +1,4 @@
-import { type Micros, never, type PacketNumber, type RefusalReason } from "@pure-link/wire"
+import { type Micros, never, type RefusalReason } from "@pure-link/wire"
 
 /**
  * The back-off of a refused sender (spec §9.10): one packet with records at 1, 3, 7, 15, 31, 63 s after the refusal
@@ -16,7 +16,6 @@ export class Refusal {
   owesRecords = false
 
   #delay = firstDelay
-  #firstTry: PacketNumber = Number.MAX_SAFE_INTEGER
 
   get active(): boolean {
     return this.reason !== undefined
@@ -28,7 +27,6 @@ export class Refusal {
     if (this.reason === undefined) {
       this.#delay = firstDelay
       this.tryAt = now + firstDelay
-      this.#firstTry = Number.MAX_SAFE_INTEGER
       this.owesRecords = false
     }
     this.reason = reason
@@ -36,18 +34,12 @@ export class Refusal {
   }
 
   /** A try was sent. The records that one owed do not count as another. */
-  handleTry(now: Micros, number: PacketNumber, owesRecords: boolean): void {
-    this.#firstTry = Math.min(this.#firstTry, number)
+  handleTry(now: Micros, owesRecords: boolean): void {
     if (!this.owesRecords || now >= this.tryAt) {
       this.#delay = Math.min(this.#delay * 2, longestDelay)
       this.tryAt = now + this.#delay
     }
     this.owesRecords = owesRecords
-  }
-
-  /** Whether the ACK of a packet with records is that of a try. */
-  isTry(number: PacketNumber): boolean {
-    return this.active && number >= this.#firstTry
   }
 
   end(): void {

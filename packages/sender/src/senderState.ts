@@ -21,6 +21,8 @@ export interface StateOptions extends RunOptions {
     readonly lives: ReadonlyArray<Life>
   }
   readonly recordNumbersOfRun: number
+  /** A deliberate fault, see SenderFaults. */
+  readonly ignoreCredit: boolean
 }
 
 export class SenderState {
@@ -198,6 +200,7 @@ export class SenderState {
     const { queue } = this.backlog
     const { credit, stream } = this.run
     const end = Math.min(stream.lastListed + 1, stream.base + this.options.recordNumbersOfRun, queue.end)
-    return end <= queue.first ? queue.firstPosition : Math.min(credit.reach(queue), queue.positionOf(end))
+    if (end <= queue.first) return queue.firstPosition
+    return this.options.ignoreCredit ? queue.positionOf(end) : Math.min(credit.reach(queue), queue.positionOf(end))
   }
 }

@@ -58,8 +58,8 @@ export class Settlement {
     if (answer.challenge !== undefined) this.#state.response = answer.challenge
     if (isNewest && answer.lacksName) this.#repeatStream()
     const advanced = isNewest && answer.hasStored && this.#handleStored(now)
-    const tryAcknowledged = this.#settle()
-    if (isNewest) this.#handleRefused(now, advanced || tryAcknowledged)
+    const acknowledged = this.#settle()
+    if (isNewest) this.#handleRefused(now, advanced || acknowledged)
     this.#endSilence(now)
   }
 
@@ -171,16 +171,16 @@ export class Settlement {
     this.#behind = isBehind ? n : -1
   }
 
-  /** Turns what recovery decided into spans. True: the number of a refused sender's try was ACKed. */
+  /** Turns what recovery decided into spans. True: records were ACKed. */
   #settle(): boolean {
     const { acked, late, seen, lateSeen } = this.#state.run.recovery.outcome
-    let tryAcknowledged = false
-    for (let i = 0; i < acked.length; i++) if (this.#settleAcked(acked.values[i]!)) tryAcknowledged = true
-    for (let i = 0; i < late.length; i++) if (this.#settleAcked(late.values[i]!)) tryAcknowledged = true
+    let anyRecords = false
+    for (let i = 0; i < acked.length; i++) if (this.#settleAcked(acked.values[i]!)) anyRecords = true
+    for (let i = 0; i < late.length; i++) if (this.#settleAcked(late.values[i]!)) anyRecords = true
     for (let i = 0; i < seen.length; i++) this.#settleSeen(seen.values[i]!)
     for (let i = 0; i < lateSeen.length; i++) this.#settleAnswered(lateSeen.values[i]!)
     this.#settleLost()
-    return tryAcknowledged
+    return anyRecords
   }
 
   #settleAnswered(number: PacketNumber): void {
@@ -198,7 +198,7 @@ export class Settlement {
     state.backlog.acknowledge(flights, number)
     state.asking.reset()
     state.releaseAfter(number)
-    return state.refusal.isTry(number)
+    return true
   }
 
   #settleSeen(number: PacketNumber): void {
@@ -218,7 +218,10 @@ export class Settlement {
     }
   }
 
-  /** REFUSED in the newest answer, or the sign that a refusal is over (spec §9.10). */
+  /**
+   * REFUSED in the newest answer, or the sign that a refusal is over (spec §9.10): n advanced or records were ACKed. Those are
+   * a try's, because what was in flight before the refusal is forgotten and tries alone were sent since.
+   */
   #handleRefused(now: Micros, accepted: boolean): void {
     const state = this.#state
     const reason = this.#answer.refused

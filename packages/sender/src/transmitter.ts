@@ -91,7 +91,7 @@ export class Transmitter {
     const { mayCarryRecords } = run
     const number = this.#begin(now, out, offset)
     const isFull = mayCarryRecords && this.#fill(number, Math.max(state.reach, queue.positionOf(queue.first + 1)))
-    state.refusal.handleTry(now, number, !mayCarryRecords)
+    state.refusal.handleTry(now, !mayCarryRecords)
     return this.#finish(now, number, isFull, false)
   }
 

@@ -138,8 +138,8 @@ describe("a store's file", () => {
       const file = yield* newFile
       const commit = (inbox: Inbox["Service"], first: number) =>
         inbox.commit([
-          { ...streamOfTests, source: "s", input: "orders", batch: { first, ...records(50, 1_000) } },
-          { ...streamOfTests, source: "t", input: `of ${first}`, batch: { first: 1, ...records(1, 1) } }
+          { ...streamOfTests, source: "t", input: `of ${first}`, batch: { first: 1, ...records(1, 1) } },
+          { ...streamOfTests, source: "s", input: "orders", batch: { first, ...records(50, 1_000) } }
         ])
       const body = Effect.gen(function*() {
         const inbox = yield* Inbox
@@ -155,6 +155,10 @@ describe("a store's file", () => {
         assert.strictEqual(yield* inbox.prune("orders", first - 1), first - 1)
         const outcomes = yield* commit(inbox, first)
         assert.deepStrictEqual(outcomes.map(({ _tag }) => _tag), ["Stored", "Stored"])
+        assert.strictEqual(inbox.lastPosition("orders"), first + 49)
+        assert.strictEqual(inbox.lastPosition(`of ${first}`), 1)
+        const summary = (yield* inbox.summaries).find(({ input }) => input === "orders")
+        assert.deepInclude(summary, { records: 50, bytes: 50_000, firstPosition: first, lastPosition: first + 49 })
       })
       yield* Effect.provide(body, InboxSqlite.layer({ file, fileLimitBytes: 1 << 20 }))
     }))

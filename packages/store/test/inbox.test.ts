@@ -4,4 +4,4 @@ import { join } from "node:path"
 import { inboxInFile, inboxInMemory, temporaryFolder } from "./places.ts"
 
 inboxContract("memory", Effect.sync(() => inboxInMemory()))
-inboxContract("SQLite", Effect.map(temporaryFolder, (folder) => inboxInFile(join(folder, "node.inbox"))), 10)
+inboxContract("SQLite", Effect.map(temporaryFolder, (folder) => inboxInFile(join(folder, "node.inbox"))), 6)

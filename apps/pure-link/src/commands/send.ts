@@ -16,7 +16,7 @@ import * as Stream from "effect/Stream"
 import { hostname } from "node:os"
 import { ExitCode, Failure, toFailure } from "../failure.ts"
 import { readPublicKey, readKeyFile } from "../keyFile.ts"
-import { endpoint, format, json, keyFile, localAddress, platform, rawStream, suite } from "../options.ts"
+import { endpoint, format, json, keyFile, localAddress, platform, rawStream, sourceName, suite } from "../options.ts"
 import { grouped, printJson, say } from "../output.ts"
 import { openSource } from "../recordFile.ts"
 import { readRecords, type RecordChunk } from "../recordSource.ts"
@@ -90,7 +90,7 @@ export const send = Command.make("send", flags, Effect.fnUntraced(function*(opti
   const address = yield* endpoint(options.to)
   const listen = yield* localAddress(options.listen)
   const type = yield* rawStream(options.input, options.format)
-  const source = Option.getOrElse(options.source, hostname)
+  const source = yield* sourceName(Option.getOrElse(options.source, hostname))
   const stream = { source, input: type.input, shape: type.shape }
   const layers = LinkNode.layer({ identity, listen }).pipe(
     Layer.provideMerge(OutboxSqlite.layer({ file: options.outbox, stream })),

@@ -110,6 +110,7 @@ export const inboxContract = (
               [true, list([20n, 3], [20n, 5])],
               [true, list([20n, 3], [30n, 6], [20n, 7])],
               [true, list([30n, 5], [40n, 5])],
+              [true, list([20n, 3], [30n, 5], [30n, 6])],
               [true, list([30n, 6])],
               [true, []],
               [false, list([10n, 1], [20n, 3])],
@@ -202,6 +203,7 @@ export const inboxContract = (
         yield* opened(place, (inbox) =>
           Effect.gen(function*() {
             yield* inbox.commit([intent({ sizes: [1] })])
+            for (let turn = 0; turn < 8; turn++) yield* Effect.yieldNow // the store is idle again
             const before = place.transactions()
             const intents = Array.from({ length: 100 }, (_, i) => intent({ source: `s${i}`, sizes: [3] }))
             const commits = intents.map((one) => inbox.commit([one]))
@@ -211,7 +213,7 @@ export const inboxContract = (
               Effect.all(acknowledging, { concurrency: "unbounded" })
             ], { concurrency: 2 })
             assert.deepStrictEqual(outcomes, commits.map(() => [stored(1)]))
-            assert.isAtMost(place.transactions() - before, 2)
+            assert.strictEqual(place.transactions() - before, 1)
           }))
       }))
 
@@ -339,7 +341,7 @@ export const inboxContract = (
         const model = new InboxModel()
         for (const opening of steps) yield* opened(place, (inbox) => followSteps(inbox, model, opening))
         yield* opened(place, (inbox) => model.assertState(inbox))
-      }), { arbitrary: { runs, seed: 11 } })
+      }), { timeout: 120_000, arbitrary: { runs, seed: 11 } })
   })
 }
 

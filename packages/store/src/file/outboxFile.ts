@@ -217,7 +217,7 @@ const deleteSlice = (db: DatabaseSync, next: { removed: number; deleted: number;
   }
   next.bytes -= bytes
   db.prepare("DELETE FROM records WHERE number <= ?").run(next.deleted)
-  db.prepare("DELETE FROM lives WHERE first <= (SELECT max(first) FROM lives WHERE first <= ?)").run(next.removed)
+  db.prepare("DELETE FROM lives WHERE first < (SELECT max(first) FROM lives WHERE first <= ?)").run(next.removed)
 }
 
 const idOf = (value: SQLOutputValue | undefined): Id64 =>

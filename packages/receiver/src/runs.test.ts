@@ -1,0 +1,123 @@
+import { assert, describe, it } from "@effect/vitest"
+import { keyPair, nodeSuite } from "@pure-link/keys"
+import {
+  begun,
+  content,
+  elsewhere,
+  frameOf,
+  live,
+  ping,
+  ScriptedPeer,
+  second,
+  storedContents,
+  World
+} from "../test/scriptedPeer.ts"
+
+describe("addresses", () => {
+  it("answer the address of the largest number opened", () => {
+    const { peer } = live()
+    const late = peer.seal([ping])
+    peer.send([ping], { from: elsewhere })
+    peer.deliver(late)
+    assert.deepStrictEqual(peer.answer().to, elsewhere)
+    peer.send([ping])
+    assert.deepStrictEqual(peer.answer().to, peer.from)
+  })
+
+  it("send at most three times the bytes that came from an address that is not validated", () => {
+    const { world, peer } = begun()
+    const packet = peer.seal([peer.stream, peer.offer(), peer.records(1, content(1, 5))], { long: true })
+    peer.deliver(packet)
+    let sent = 0
+    for (let round = 0; round < 50; round++) {
+      for (const { bytes } of world.transmit()) sent += bytes.length
+      const intent = world.receiver.pollStore()
+      if (intent === undefined) break
+      world.receiver.handleStoreFailed(world.now, intent)
+      world.now += second
+      world.receiver.handleTimeout(world.now)
+    }
+    assert.isAbove(sent, packet.length)
+    assert.isAtMost(sent, 3 * packet.length)
+    peer.send([ping])
+    assert.isNotEmpty(world.transmit())
+  })
+
+  it("send freely to an address from which a packet in epoch ≥ 1 came", () => {
+    const { world, peer } = live()
+    peer.send([peer.records(1, content(1, 5))])
+    for (let round = 0; round < 50; round++) {
+      const intent = world.receiver.pollStore()!
+      world.receiver.handleStoreFailed(world.now, intent)
+      assert.strictEqual(peer.answers().length, 1)
+      world.now += second
+      world.receiver.handleTimeout(world.now)
+    }
+  })
+})
+
+describe("runs", () => {
+  it("keep at most 8 provisional ones of a peer, without the oldest", () => {
+    const world = new World()
+    const identity = keyPair(nodeSuite, world.entropy)
+    const runs = Array.from({ length: 9 }, () => new ScriptedPeer(world, { identity }).allowed())
+    for (const run of runs) assert.isTrue(run.send([run.stream, run.offer()], { long: true }))
+    assert.isFalse(runs[0]!.send([ping]))
+    for (const run of runs.slice(1)) assert.isTrue(run.send([ping]))
+    assert.strictEqual(world.receiver.counters.runsEvicted, 1)
+  })
+
+  it("never evict a live one for replayed starts", () => {
+    const { world, peer } = live()
+    for (let i = 0; i < 20; i++) {
+      const replayed = new ScriptedPeer(world, { identity: peer.identity })
+      replayed.send([replayed.stream, replayed.records(1, content(1, 10))], { long: true })
+    }
+    assert.isTrue(peer.send([ping]))
+  })
+
+  it("make one provisional run of a peer for each run id, not for each packet", () => {
+    const { world, peer } = begun()
+    for (let i = 0; i < 20; i++) peer.send([peer.stream, ping], { long: true })
+    assert.strictEqual(world.receiver.counters.runsBegun, 1)
+  })
+
+  it("of equal prefix are all tried, at most 4", () => {
+    const world = new World()
+    const identity = keyPair(nodeSuite, world.entropy)
+    const runs = [1n, 2n, 3n, 4n, 5n].map((low) =>
+      new ScriptedPeer(world, { identity, run: (7n << 32n) + low }).allowed()
+    )
+    for (const run of runs.slice(0, 4)) run.send([run.stream, ping], { long: true })
+    for (const run of runs.slice(0, 4)) assert.isTrue(run.send([ping]))
+    assert.isTrue(runs[4]!.send([runs[4]!.stream, ping], { long: true }))
+    assert.isFalse(runs[0]!.send([ping]))
+  })
+
+  it("beyond 64 live ones are refused with reason 7", () => {
+    const world = new World()
+    const identity = keyPair(nodeSuite, world.entropy)
+    for (let i = 0; i < 64; i++) new ScriptedPeer(world, { identity, source: `s${i}` }).allowed().start()
+    const beyond = new ScriptedPeer(world, { identity, source: "s64" })
+    beyond.start()
+    beyond.send([ping])
+    assert.strictEqual(frameOf(beyond.answer(), "Refused")!.reason, 7)
+    const newer = new ScriptedPeer(world, { identity, source: "s3" })
+    newer.start()
+    newer.send([ping])
+    assert.isUndefined(frameOf(newer.answers().at(-1)!, "Refused"))
+  })
+
+  it("survive a late packet of a run that was evicted and begins anew", () => {
+    const { world, peer } = begun()
+    const first = peer.seal([peer.stream, peer.records(1, content(1, 10))], { long: true })
+    peer.deliver(first)
+    const { replyRun } = peer.answer()
+    world.receiver.revoke(peer.identity.publicKey)
+    peer.allowed()
+    peer.deliver(first)
+    assert.notStrictEqual(peer.answer().replyRun, replyRun)
+    world.store()
+    assert.deepStrictEqual(storedContents(world), [content(1, 10)])
+  })
+})
