@@ -2,11 +2,11 @@
  * The receiving half without its types: joins the receiver machine and the inbox. The driver's turn notes what is to be
  * stored; one fiber commits all that waits in one transaction while the driver goes on answering (spec §10.5).
  */
+import { formatPublicKey } from "@pure-link/keys"
 import type { Inbox } from "@pure-link/ports"
 import type { Receiver, ReceiverEvent } from "@pure-link/receiver"
 import type { Id64, Micros, StoreIntent } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
-import * as Base64Url from "effect/encoding/Base64Url"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { DrivenReceiver } from "./Driver.ts"
@@ -147,7 +147,7 @@ export class Intake implements DrivenReceiver {
     switch (event._tag) {
       case "RefusalBegan": {
         const { peer, reason } = event
-        const message = `${stream} from ${Base64Url.encode(peer)} is refused (reason ${reason}): ` +
+        const message = `${stream} from ${formatPublicKey(peer)} is refused (reason ${reason}): ` +
           refusalRemedy(reason)
         return journal.report({ _tag: "InputRefused", source, input, reason, at, level: "warning", message })
       }
@@ -164,7 +164,7 @@ export class Intake implements DrivenReceiver {
       case "CursorChanged":
         return this.#notice(event, "warning", `${stream} stands elsewhere in the inbox than was known`)
       case "Violation": {
-        const peer = Base64Url.encode(event.peer)
+        const peer = formatPublicKey(event.peer)
         return this.#notice(event, "warning", `${peer} broke the protocol, without effect: ${event.detail}`)
       }
       case "StoreFailed":

@@ -2,12 +2,12 @@
  * The sending half of the library: an application appends values, which are durable at once and STORED by the other
  * node later.
  */
+import { formatPublicKey } from "@pure-link/keys"
 import { Outbox, type OutboxFull, type ProducerPosition, type RecordTooLong, type StoreError } from "@pure-link/ports"
 import { SenderLink } from "@pure-link/sender"
 import type { Address, Bytes, RecordNumber } from "@pure-link/wire"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Base64Url from "effect/encoding/Base64Url"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
@@ -109,7 +109,7 @@ const open = Effect.fnUntraced(function*<A>(type: StreamType<A>, options: Output
   const link = new OutputLink({
     seam, machine, outbox,
     wallClock: () => clock.currentTimeMillisUnsafe(),
-    keys: { peer: Base64Url.encode(peer.publicKey), own: Base64Url.encode(seam.options.identity.publicKey) }
+    keys: { peer: formatPublicKey(peer.publicKey), own: formatPublicKey(seam.options.identity.publicKey) }
   })
   if (!Effect.isEffect(peer.address)) link.destination = peer.address
   yield* link.start

@@ -234,7 +234,7 @@ export class ScriptedPeer {
 
   /** Seals a packet of these frames; epoch and header as asked, else the current epoch and the short header. */
   seal(frames: ReadonlyArray<Frame>, options: PacketOptions = {}): Uint8Array {
-    const body = new Uint8Array(40_000)
+    const body = scratch
     let length = 0
     for (const frame of frames) length = encodeFrame(frame, body, length)
     return this.sealBody(body.subarray(0, length), options)
@@ -245,7 +245,7 @@ export class ScriptedPeer {
     const epoch = options.epoch ?? this.epochs.epoch
     const number = options.number ?? this.number
     this.number = Math.max(this.number, number + 1)
-    const out = new Uint8Array(40_000)
+    const out = new Uint8Array(body.length + 40)
     const bits = epochBitsOf(epoch)
     const bodyStart = options.long === true
       ? writeLongHeader(out, 0, bits, this.keyId, this.run, number)
@@ -327,6 +327,9 @@ export class ScriptedPeer {
 }
 
 export const ping: Frame = { _tag: "Ping" }
+
+/** Where bodies are written before they are sealed. */
+const scratch = new Uint8Array(80_000)
 
 /** Recognisable content of a record. */
 export const content = (number: RecordNumber, size: number): Uint8Array => {

@@ -1,10 +1,10 @@
 /**
  * `pure-link send`: puts the records of a source into an outbox file and moves them to a peer, until everything is stored there.
  */
-import * as NodeDns from "@effect/platform-node/NodeDns"
 import { LinkNode, Output, type OutputState } from "@pure-link/link"
 import { Outbox } from "@pure-link/ports"
 import { OutboxSqlite } from "@pure-link/store"
+import { resolveHost } from "@pure-link/udp"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -87,29 +87,25 @@ const tellProgress = (output: Output<Uint8Array>, last: () => number): Effect.Ef
 export const send = Command.make("send", flags, Effect.fnUntraced(function*(options) {
   const identity = yield* readKeyFile(suite, options.key)
   const publicKey = yield* readPublicKey(options.peer)
-  const address = yield* endpoint(options.to)
+  const lookUp = yield* Effect.map(endpoint(options.to), ({ host, port }) => resolveHost(host, port))
+  yield* lookUp
   const listen = yield* localAddress(options.listen)
   const type = yield* rawStream(options.input, options.format)
   const source = yield* sourceName(Option.getOrElse(options.source, hostname))
   const stream = { source, input: type.input, shape: type.shape }
   const layers = LinkNode.layer({ identity, listen }).pipe(
     Layer.provideMerge(OutboxSqlite.layer({ file: options.outbox, stream })),
-    Layer.provide(platform),
-    Layer.provideMerge(NodeDns.layer)
+    Layer.provide(platform)
   )
 
   yield* Effect.gen(function*() {
     const outbox = yield* Outbox
     const shutdown = yield* Shutdown
     const started = yield* Clock.currentTimeMillis
-    const output = yield* Output.open(type, { source, peer: { publicKey, address } })
+    const output = yield* Output.open(type, { source, peer: { publicKey, address: lookUp } })
     let appended = 0
     const append = (chunk: RecordChunk, producer: string | undefined) =>
-      output.appendBatch({
-        bytes: chunk.bytes,
-        sizes: chunk.sizes,
-        ...(producer === undefined ? {} : { from: { producer, position: chunk.end } })
-      }).pipe(Effect.tap(() => Effect.sync(() => {
+      output.appendBatch(chunk, producer === undefined ? undefined : { producer, position: chunk.end }).pipe(Effect.tap(() => Effect.sync(() => {
         appended += chunk.sizes.length
       })))
 
