@@ -1,14 +1,28 @@
 import { defineConfig } from "vitest/config"
 
 /** One project per room, so that a failure names the room; `npx vitest run --project wire` runs one of them. */
-const rooms = ["wire", "keys", "recovery", "trace", "sender", "receiver", "ports", "link", "udp", "store", "virtual-net"]
+const rooms = [
+  "wire",
+  "keys",
+  "recovery",
+  "trace",
+  "sender",
+  "receiver",
+  "ports",
+  "link",
+  "udp",
+  "store",
+  "virtual-net"
+]
 
 export default defineConfig({
   test: {
     testTimeout: 30_000,
     projects: [
       ...rooms.map((name) => ({ test: { name, root: `packages/${name}`, include: ["{src,test}/**/*.test.ts"] } })),
-      { test: { name: "pure-link", root: "apps/pure-link", include: ["{src,test}/**/*.test.ts"], testTimeout: 120_000 } },
+      {
+        test: { name: "pure-link", root: "apps/pure-link", include: ["{src,test}/**/*.test.ts"], testTimeout: 120_000 }
+      },
       { test: { name: "whole", root: "test", include: ["**/*.test.ts"], testTimeout: 900_000, fileParallelism: false } }
     ]
   }

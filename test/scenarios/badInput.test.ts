@@ -1,5 +1,6 @@
 /**
- * What goes wrong for ordinary people gets one clear line that names the remedy, the documented exit code, and loses nothing.
+ * What goes wrong for ordinary people gets one clear line that names the remedy, the documented exit code, and loses
+ * nothing.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { mkdirSync, writeFileSync } from "node:fs"
@@ -15,8 +16,15 @@ const within = async (body: (scenario: Scenario) => Promise<void>): Promise<void
 }
 
 /** One line, with the remedy, and no stack. */
-const assertClear = (errors: string, code: number | null, expected: { readonly code: number; readonly says: RegExp }): void => {
-  const lines = errors.trim().split("\n").filter((line) => line.startsWith("pure-link: "))
+const assertClear = (
+  errors: string,
+  code: number | null,
+  expected: { readonly code: number; readonly says: RegExp }
+): void => {
+  const lines = errors
+    .trim()
+    .split("\n")
+    .filter((line) => line.startsWith("pure-link: "))
   assert.strictEqual(lines.length, 1, errors)
   assert.match(lines[0]!, expected.says)
   assert.notMatch(errors, /\n\s+at /)
@@ -32,7 +40,7 @@ describe("bad input", () => {
         return { code, errors }
       }
       const replaced = (flag: string, value: string) => (args: Array<string>) =>
-        args.map((arg, index) => args[index - 1] === flag ? value : arg)
+        args.map((arg, index) => (args[index - 1] === flag ? value : arg))
       const cases: ReadonlyArray<readonly [(args: Array<string>) => Array<string>, number, RegExp]> = [
         [replaced("--peer", "nonsense"), 2, /not a public key.*keygen/],
         [replaced("--key", scenario.path("none")), 2, /key file.*keygen/],
@@ -45,7 +53,9 @@ describe("bad input", () => {
         const ended = send(change)
         assertClear(ended.errors, ended.code, { code, says })
       }
-      const peers = scenario.runToEnd(...scenario.serveArguments().filter((arg, index, args) => arg !== "--allow" && args[index - 1] !== "--allow"))
+      const peers = scenario.runToEnd(
+        ...scenario.serveArguments().filter((arg, index, args) => arg !== "--allow" && args[index - 1] !== "--allow")
+      )
       assertClear(peers.errors, peers.code, { code: 2, says: /--allow/ })
       const format = scenario.runToEnd(...scenario.serveArguments({ extra: ["--input", "a:csv"] }))
       assertClear(format.errors, format.code, { code: 2, says: /lines\|ndjson\|file/ })
@@ -53,7 +63,10 @@ describe("bad input", () => {
 
   it("a record that is too long is refused with its line, and what came before it is kept", () =>
     within(async (scenario) => {
-      writeFileSync(scenario.path("f"), Buffer.concat([Buffer.from("first\n"), Buffer.alloc(16_777_217, 97), Buffer.from("\nlast\n")]))
+      writeFileSync(
+        scenario.path("f"),
+        Buffer.concat([Buffer.from("first\n"), Buffer.alloc(16_777_217, 97), Buffer.from("\nlast\n")])
+      )
       const { code, errors } = scenario.runToEnd(...scenario.sendArguments("127.0.0.1:9", scenario.path("f")))
       assertClear(errors, code, { code: 2, says: /line 2 .*limit/ })
       assert.strictEqual(scenario.runToEnd("outbox", "count", "--store", scenario.path("outbox.db")).output.trim(), "1")
@@ -75,10 +88,16 @@ describe("bad input", () => {
   it("a port in use and a store in use name the remedy, and the first owner goes on", () =>
     within(async (scenario) => {
       const first = scenario.serve()
-      const port = Number(String((await first.event("listening")).address).split(":").pop())
+      const port = Number(
+        String((await first.event("listening")).address)
+          .split(":")
+          .pop()
+      )
       const locked = scenario.runToEnd(...scenario.serveArguments())
       assertClear(locked.errors, locked.code, { code: 4, says: /owned by|another process|in use|locked/ })
-      const elsewhere = scenario.serveArguments({ port }).map((arg) => arg === scenario.path("inbox.db") ? scenario.path("other.db") : arg)
+      const elsewhere = scenario
+        .serveArguments({ port })
+        .map((arg) => (arg === scenario.path("inbox.db") ? scenario.path("other.db") : arg))
       const taken = scenario.runToEnd(...elsewhere)
       assertClear(taken.errors, taken.code, { code: 6, says: /EADDRINUSE/ })
       assert.strictEqual((await first.kill("SIGTERM")).code, 0)
@@ -90,11 +109,17 @@ describe("bad input", () => {
       const serving = scenario.serve({ extra: ["--input", "typed:ndjson"] })
       const address = String((await serving.event("listening")).address)
       const refused = async (input: string, extra: ReadonlyArray<string>, says: RegExp) => {
-        const args = scenario.sendArguments(address, scenario.path("f"), extra)
-          .map((arg, index, all) => all[index - 1] === "--input" ? input : all[index - 1] === "--outbox" ? scenario.path(`${input}.db`) : arg)
+        const args = scenario
+          .sendArguments(address, scenario.path("f"), extra)
+          .map((arg, index, all) =>
+            all[index - 1] === "--input" ? input : all[index - 1] === "--outbox" ? scenario.path(`${input}.db`) : arg
+          )
         const ended = scenario.runToEnd(...args)
         assertClear(ended.errors, ended.code, { code: 3, says })
-        assert.strictEqual(scenario.runToEnd("outbox", "count", "--store", scenario.path(`${input}.db`)).output.trim(), "2")
+        assert.strictEqual(
+          scenario.runToEnd("outbox", "count", "--store", scenario.path(`${input}.db`)).output.trim(),
+          "2"
+        )
       }
       await refused("nowhere", [], /reason 1.*input/)
       await refused("typed", [], /reason 2.*type/)
@@ -102,8 +127,11 @@ describe("bad input", () => {
       await serving.kill("SIGTERM")
       const port = Number(address.split(":").pop())
       await scenario.serve({ port, extra: ["--input", "nowhere"] }).event("listening")
-      const args = scenario.sendArguments(address, scenario.path("f"))
-        .map((arg, index, all) => all[index - 1] === "--input" ? "nowhere" : all[index - 1] === "--outbox" ? scenario.path("nowhere.db") : arg)
+      const args = scenario
+        .sendArguments(address, scenario.path("f"))
+        .map((arg, index, all) =>
+          all[index - 1] === "--input" ? "nowhere" : all[index - 1] === "--outbox" ? scenario.path("nowhere.db") : arg
+        )
       const sent = await scenario.start(process.execPath, [scenario.program, ...args]).ended
       assert.strictEqual(sent.code, 0, sent.errors)
     }))
@@ -111,7 +139,9 @@ describe("bad input", () => {
   it("a source that the key may not send as is refused with reason 3", () =>
     within(async (scenario) => {
       writeFileSync(scenario.path("f"), "one\n")
-      const args = scenario.serveArguments().map((arg) => arg === scenario.clientKey ? `${scenario.clientKey}=another-till` : arg)
+      const args = scenario
+        .serveArguments()
+        .map((arg) => (arg === scenario.clientKey ? `${scenario.clientKey}=another-till` : arg))
       const serving = scenario.start(process.execPath, [scenario.program, ...args])
       const address = String((await serving.event("listening")).address)
       const ended = scenario.runToEnd(...scenario.sendArguments(address, scenario.path("f")))

@@ -1,7 +1,7 @@
 /**
- * What STORED stands on, seen from the kernel (spec §2.2): in a system-call trace of the receiver, an fsync or fdatasync of the inbox
- * returns before the first answer with a raised n leaves. The test build of `serve` marks such answers with an access to a path that
- * does not exist.
+ * What STORED stands on, seen from the kernel (spec §2.2): in a system-call trace of the receiver, an fsync or fdatasync
+ * of the inbox returns before the first answer with a raised n leaves. The test build of `serve` marks such answers with
+ * an access to a path that does not exist.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -34,8 +34,18 @@ describe.runIf(canTrace())("durability", () => {
       const lines = Array.from({ length: 2_000 }, (_, i) => `record ${i} ${"x".repeat(i % 700)}\n`).join("")
       writeFileSync(scenario.path("input"), lines)
       const traced = scenario.start("strace", [
-        "-D", "-f", "-qq", "-e", "trace=fsync,fdatasync,write,sendmsg,sendmmsg,sendto,access,faccessat,faccessat2,stat,statx,newfstatat",
-        "-e", "signal=none", "-o", scenario.path("trace"), process.execPath, markedServe, ...scenario.serveArguments()
+        "-D",
+        "-f",
+        "-qq",
+        "-e",
+        "trace=fsync,fdatasync,write,sendmsg,sendmmsg,sendto,access,faccessat,faccessat2,stat,statx,newfstatat",
+        "-e",
+        "signal=none",
+        "-o",
+        scenario.path("trace"),
+        process.execPath,
+        markedServe,
+        ...scenario.serveArguments()
       ])
       const address = String((await traced.event("listening")).address)
       const sent = await scenario.send(address, scenario.path("input")).ended
@@ -43,7 +53,7 @@ describe.runIf(canTrace())("durability", () => {
       await traced.kill("SIGTERM")
 
       const calls = callsOf(readFileSync(scenario.path("trace"), "utf8"))
-      const marks = calls.flatMap((call, index) => call.kind === "mark" ? [{ ...call, index }] : [])
+      const marks = calls.flatMap((call, index) => (call.kind === "mark" ? [{ ...call, index }] : []))
       assert.isAbove(marks.length, 0, "the trace shows no answer with a raised n")
       assert.strictEqual(marks.at(-1)!.n, 2_000)
       for (const { index, n } of marks) {
@@ -51,7 +61,10 @@ describe.runIf(canTrace())("durability", () => {
         assert.isAtLeast(begun, 0, `n = ${n} was answered before its commit began`)
         const synced = calls.slice(begun, index).some((call) => call.kind === "sync")
         assert.isTrue(synced, `n = ${n} was answered before a sync returned`)
-        assert.isTrue(calls.slice(index).some((call) => call.kind === "send"), `no answer left after the mark of ${n}`)
+        assert.isTrue(
+          calls.slice(index).some((call) => call.kind === "send"),
+          `no answer left after the mark of ${n}`
+        )
       }
     } finally {
       await scenario.close()

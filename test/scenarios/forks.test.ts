@@ -1,6 +1,6 @@
 /**
- * Copies of stores, as backups and cloned disks make them: typed errors, nothing lost, nothing mixed (spec §2.5, §2.6, §8.4–§8.7). Real
- * processes, real files.
+ * Copies of stores, as backups and cloned disks make them: typed errors, nothing lost, nothing mixed (spec §2.5, §2.6,
+ * §8.4–§8.7). Real processes, real files.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { copyFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
@@ -36,37 +36,45 @@ const appendOffline = async (scenario: Scenario, file: string, appended: number)
 }
 
 describe("copies of stores", () => {
-  it("an outbox restored at 100 with 60 appended offline stops when the receiver is at 150", withScenario(async (scenario, address) => {
-    writeFileSync(scenario.path("a"), lines("first", 1, 100))
-    writeFileSync(scenario.path("b"), lines("second", 101, 150))
-    writeFileSync(scenario.path("c"), lines("offline", 101, 160))
-    assert.strictEqual((await sendAll(scenario, address, "a")).code, 0)
-    copyFileSync(scenario.path("outbox.db"), scenario.path("backup.db"))
-    assert.strictEqual((await sendAll(scenario, address, "b")).code, 0)
-    renameSync(scenario.path("backup.db"), scenario.path("outbox.db"))
-    await appendOffline(scenario, "c", 160)
+  it(
+    "an outbox restored at 100 with 60 appended offline stops when the receiver is at 150",
+    withScenario(async (scenario, address) => {
+      writeFileSync(scenario.path("a"), lines("first", 1, 100))
+      writeFileSync(scenario.path("b"), lines("second", 101, 150))
+      writeFileSync(scenario.path("c"), lines("offline", 101, 160))
+      assert.strictEqual((await sendAll(scenario, address, "a")).code, 0)
+      copyFileSync(scenario.path("outbox.db"), scenario.path("backup.db"))
+      assert.strictEqual((await sendAll(scenario, address, "b")).code, 0)
+      renameSync(scenario.path("backup.db"), scenario.path("outbox.db"))
+      await appendOffline(scenario, "c", 160)
 
-    const ended = await sendAll(scenario, address, "c")
-    assert.strictEqual(ended.code, 5, ended.errors)
-    assert.match(ended.errors, /copy|fork|restored/)
-    assert.strictEqual(scenario.inboxLines().join("\n") + "\n", lines("first", 1, 100) + lines("second", 101, 150))
-    const held = JSON.parse(scenario.runToEnd("outbox", "count", "--json", "--store", scenario.path("outbox.db")).output) as { held: number }
-    assert.strictEqual(held.held, 60)
-  }))
+      const ended = await sendAll(scenario, address, "c")
+      assert.strictEqual(ended.code, 5, ended.errors)
+      assert.match(ended.errors, /copy|fork|restored/)
+      assert.strictEqual(scenario.inboxLines().join("\n") + "\n", lines("first", 1, 100) + lines("second", 101, 150))
+      const held = JSON.parse(
+        scenario.runToEnd("outbox", "count", "--json", "--store", scenario.path("outbox.db")).output
+      ) as { held: number }
+      assert.strictEqual(held.held, 60)
+    })
+  )
 
-  it("of two clones of an outbox the second to write stops, and nothing is mixed", withScenario(async (scenario, address) => {
-    writeFileSync(scenario.path("a"), lines("both", 1, 100))
-    writeFileSync(scenario.path("b"), lines("original", 101, 120))
-    writeFileSync(scenario.path("c"), lines("clone", 101, 140))
-    assert.strictEqual((await sendAll(scenario, address, "a")).code, 0)
-    copyFileSync(scenario.path("outbox.db"), scenario.path("clone.db"))
-    assert.strictEqual((await sendAll(scenario, address, "b")).code, 0)
+  it(
+    "of two clones of an outbox the second to write stops, and nothing is mixed",
+    withScenario(async (scenario, address) => {
+      writeFileSync(scenario.path("a"), lines("both", 1, 100))
+      writeFileSync(scenario.path("b"), lines("original", 101, 120))
+      writeFileSync(scenario.path("c"), lines("clone", 101, 140))
+      assert.strictEqual((await sendAll(scenario, address, "a")).code, 0)
+      copyFileSync(scenario.path("outbox.db"), scenario.path("clone.db"))
+      assert.strictEqual((await sendAll(scenario, address, "b")).code, 0)
 
-    renameSync(scenario.path("clone.db"), scenario.path("outbox.db"))
-    const ended = await sendAll(scenario, address, "c")
-    assert.strictEqual(ended.code, 5, ended.errors)
-    assert.strictEqual(scenario.inboxLines().join("\n") + "\n", lines("both", 1, 100) + lines("original", 101, 120))
-  }))
+      renameSync(scenario.path("clone.db"), scenario.path("outbox.db"))
+      const ended = await sendAll(scenario, address, "c")
+      assert.strictEqual(ended.code, 5, ended.errors)
+      assert.strictEqual(scenario.inboxLines().join("\n") + "\n", lines("both", 1, 100) + lines("original", 101, 120))
+    })
+  )
 
   it("an inbox restored from an older copy is told, and nothing is skipped", async () => {
     const scenario = new Scenario()

@@ -1,6 +1,7 @@
 /**
- * SIGKILL costs nothing (spec §2.1–§2.3): real processes are killed at random moments inside a transfer, and the inbox equals the input.
- * The seed of the moments is printed; PURE_LINK_KILL_SEED replays them, PURE_LINK_KILLS changes how many there are.
+ * SIGKILL costs nothing (spec §2.1–§2.3): real processes are killed at random moments inside a transfer, and the inbox
+ * equals the input. The seed of the moments is printed; PURE_LINK_KILL_SEED replays them, PURE_LINK_KILLS changes how
+ * many there are.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { createHash, randomInt } from "node:crypto"
@@ -11,7 +12,7 @@ import { Chance } from "../swarm/chance.ts"
 import { type Running, Scenario } from "./processes.ts"
 
 const kills = Number(process.env["PURE_LINK_KILLS"] ?? 50)
-const killsPerTransfer = 5
+const killsPerTransfer = 10
 const records = 20_000
 const markedServe = join(import.meta.dirname, "markedServe.ts")
 
@@ -22,7 +23,10 @@ const writeInput = async (path: string, chance: Chance): Promise<void> => {
   const line = (size: number, i: number) => `${i}:${letters.repeat(Math.ceil(size / letters.length))}`.slice(0, size)
   const big = chance.between(5_000, 15_000)
   for (let i = 0; i < records; i++) {
-    const size = i === big ? 16_777_216 : chance.pick([0, 61, 61, 61, 61, 61, 61, 1_024, 1_024, chance.happens(0.2) ? 16_384 : 1_024])
+    const size =
+      i === big
+        ? 16_777_216
+        : chance.pick([0, 61, 61, 61, 61, 61, 61, 1_024, 1_024, chance.happens(0.2) ? 16_384 : 1_024])
     if (!file.write(`${line(size, i)}\n`)) await once(file, "drain")
   }
   file.end()
@@ -35,7 +39,11 @@ const digest = async (chunks: AsyncIterable<Uint8Array>): Promise<string> => {
   return hash.digest("hex")
 }
 
-type Moment = "receiver in a commit" | "receiver at a position" | "sender at a position" | "sender before its first STORED"
+type Moment =
+  | "receiver in a commit"
+  | "receiver at a position"
+  | "sender at a position"
+  | "sender before its first STORED"
 
 /** One transfer with several kills; returns which moments were met. */
 class Transfer {
@@ -59,7 +67,7 @@ class Transfer {
     await this.#serve()
     this.#send()
     for (const [index, moment] of moments.entries()) {
-      const threshold = Math.floor(records * (index + this.chance.unit()) / (moments.length + 1)) + 1
+      const threshold = Math.floor((records * (index + this.chance.unit())) / (moments.length + 1)) + 1
       await this.#until(() => this.#stored >= threshold)
       await this.#meet(moment)
     }
@@ -125,7 +133,10 @@ describe("SIGKILL", () => {
   it(`${kills} kills inside transfers of ${records} records lose nothing and double nothing (seed ${seed})`, async () => {
     const chance = new Chance(seed)
     const all: ReadonlyArray<Moment> = [
-      "receiver in a commit", "sender at a position", "receiver at a position", "sender before its first STORED"
+      "receiver in a commit",
+      "sender at a position",
+      "receiver at a position",
+      "sender before its first STORED"
     ]
     const met = new Map<Moment, number>()
     for (let done = 0; done < kills; done += killsPerTransfer) {
@@ -138,10 +149,22 @@ describe("SIGKILL", () => {
         for (const moment of transfer.met) met.set(moment, (met.get(moment) ?? 0) + 1)
         const shown = scenario.start(process.execPath, [
           join(import.meta.dirname, "../../apps/pure-link/src/main.ts"),
-          "inbox", "show", "--store", scenario.path("inbox.db"), "--input", "orders", "--raw", "--count", String(2 * records)
+          "inbox",
+          "show",
+          "--store",
+          scenario.path("inbox.db"),
+          "--input",
+          "orders",
+          "--raw",
+          "--count",
+          String(2 * records)
         ])
         const found = await digest(shown.child.stdout!)
-        assert.strictEqual(found, await digest(createReadStream(scenario.path("input"))), `transfer ${done / killsPerTransfer}`)
+        assert.strictEqual(
+          found,
+          await digest(createReadStream(scenario.path("input"))),
+          `transfer ${done / killsPerTransfer}`
+        )
       } finally {
         await scenario.close()
       }

@@ -1,6 +1,7 @@
 /**
- * A test build of `pure-link serve` with the same layers and two windows: it prints when a commit begins and ends, and before the
- * first answer with a raised n it makes a system call that a trace can see (an access to a path that does not exist).
+ * A test build of `pure-link serve` with the same layers and two windows: it prints when a commit begins and ends, and
+ * before the first answer with a raised n it makes a system call that a trace can see (an access to a path that does not
+ * exist).
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Inbox } from "@pure-link/ports"
@@ -13,9 +14,10 @@ import { layerLog } from "../../apps/pure-link/src/output.ts"
 import { runMain } from "../../apps/pure-link/src/shutdown.ts"
 
 /** Written at once, past all buffers: the process may be killed in the next instant. */
-const tell = (event: string, n: number) => Effect.sync(() => {
-  writeSync(1, `{"event":"${event}","n":${n}}\n`)
-})
+const tell = (event: string, n: number) =>
+  Effect.sync(() => {
+    writeSync(1, `{"event":"${event}","n":${n}}\n`)
+  })
 
 const aroundInbox: ServeSeams["aroundInbox"] = (layer) =>
   Layer.effect(
@@ -26,9 +28,13 @@ const aroundInbox: ServeSeams["aroundInbox"] = (layer) =>
         commit: (intents) => {
           const last = intents.at(-1)!.batch
           const n = last.first + last.sizes.length - 1
-          return Effect.andThen(tell("commitBegins", n), Effect.tap(inbox.commit(intents), () => tell("commitEnded", n)))
+          return Effect.andThen(
+            tell("commitBegins", n),
+            Effect.tap(inbox.commit(intents), () => tell("commitEnded", n))
+          )
         }
-      }))
+      })
+    )
   ).pipe(Layer.provide(layer))
 
 let marked = 0
@@ -37,12 +43,17 @@ const mark = (n: number): void => {
   marked = n
   try {
     accessSync(`/answer-with-raised-n/${n}`)
-  } catch { /* that it does not exist is the point */ }
+  } catch {
+    /* that it does not exist is the point */
+  }
 }
 
-const trace = { packets: false, emit: (event: { readonly _tag: string; readonly n?: number }) => {
-  if (event._tag === "Stored") mark(event.n!)
-} }
+const trace = {
+  packets: false,
+  emit: (event: { readonly _tag: string; readonly n?: number }) => {
+    if (event._tag === "Stored") mark(event.n!)
+  }
+}
 
 Command.make("marked").pipe(
   Command.withSubcommands([makeServe({ aroundInbox, trace })]),

@@ -1,6 +1,6 @@
 /**
- * Two machines: two network namespaces with a wire between them, made and removed here. A file goes from one to the other, with the
- * commands of the README.
+ * Two machines: two network namespaces with a wire between them, made and removed here. A file goes from one to the
+ * other, with the commands of the README.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
@@ -20,7 +20,10 @@ class TwoMachines {
     ip("netns", "add", this.a)
     ip("netns", "add", this.b)
     ip("link", "add", "plv0", "netns", this.a, "type", "veth", "peer", "name", "plv1", "netns", this.b)
-    for (const [space, device, host] of [[this.a, "plv0", 1], [this.b, "plv1", 2]] as const) {
+    for (const [space, device, host] of [
+      [this.a, "plv0", 1],
+      [this.b, "plv1", 2]
+    ] as const) {
       ip("-n", space, "addr", "add", `10.99.0.${host}/24`, "dev", device)
       ip("-n", space, "addr", "add", `fd99::${host}/64`, "dev", device, "nodad")
       ip("-n", space, "link", "set", device, "up")
@@ -32,7 +35,9 @@ class TwoMachines {
     for (const space of [this.a, this.b]) {
       try {
         ip("netns", "del", space)
-      } catch { /* it was not made */ }
+      } catch {
+        /* it was not made */
+      }
     }
   }
 }
@@ -40,7 +45,10 @@ class TwoMachines {
 const file = join(import.meta.dirname, "../../node_modules/vega-datasets/data/seattle-weather.csv")
 
 describe.runIf(canMakeNamespaces())("two machines", () => {
-  for (const [family, listen, to] of [["IPv4", "0.0.0.0", "10.99.0.2"], ["IPv6", "[::]", "[fd99::2]"]] as const) {
+  for (const [family, listen, to] of [
+    ["IPv4", "0.0.0.0", "10.99.0.2"],
+    ["IPv6", "[::]", "[fd99::2]"]
+  ] as const) {
     it(`a file goes from one to the other over ${family}`, async () => {
       const machines = new TwoMachines()
       const scenario = new Scenario()

@@ -1,6 +1,6 @@
 /**
- * Real `pure-link` processes for scenarios: each scenario has a folder of its own with keys and stores, starts processes, kills them by
- * their id, and leaves nothing running.
+ * Real `pure-link` processes for scenarios: each scenario has a folder of its own with keys and stores, starts
+ * processes, kills them by their id, and leaves nothing running.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
@@ -101,8 +101,15 @@ export class Scenario {
   }
 
   /** A short command, run to its end. */
-  runToEnd(...args: ReadonlyArray<string>): { readonly code: number | null; readonly output: string; readonly errors: string } {
-    const { status, stderr, stdout } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8", maxBuffer: 2 ** 28 })
+  runToEnd(...args: ReadonlyArray<string>): {
+    readonly code: number | null
+    readonly output: string
+    readonly errors: string
+  } {
+    const { status, stderr, stdout } = spawnSync(process.execPath, [program, ...args], {
+      encoding: "utf8",
+      maxBuffer: 2 ** 28
+    })
     return { code: status, output: stdout, errors: stderr }
   }
 
@@ -113,10 +120,23 @@ export class Scenario {
     return running
   }
 
-  serveArguments(options: { readonly port?: number; readonly host?: string; readonly extra?: ReadonlyArray<string> } = {}): Array<string> {
+  serveArguments(
+    options: { readonly port?: number; readonly host?: string; readonly extra?: ReadonlyArray<string> } = {}
+  ): Array<string> {
     return [
-      "serve", "--json", "--key", this.path("server.key"), "--listen", `${options.host ?? "127.0.0.1"}:${options.port ?? 0}`,
-      "--store", this.path("inbox.db"), "--input", input, "--allow", this.clientKey, ...options.extra ?? []
+      "serve",
+      "--json",
+      "--key",
+      this.path("server.key"),
+      "--listen",
+      `${options.host ?? "127.0.0.1"}:${options.port ?? 0}`,
+      "--store",
+      this.path("inbox.db"),
+      "--input",
+      input,
+      "--allow",
+      this.clientKey,
+      ...(options.extra ?? [])
     ]
   }
 
@@ -126,8 +146,22 @@ export class Scenario {
 
   sendArguments(to: string, file: string, extra: ReadonlyArray<string> = []): Array<string> {
     return [
-      "send", "--json", "--key", this.path("client.key"), "--to", to, "--peer", this.serverKey, "--input", input,
-      "--source", "till", "--outbox", this.path("outbox.db"), ...extra, file
+      "send",
+      "--json",
+      "--key",
+      this.path("client.key"),
+      "--to",
+      to,
+      "--peer",
+      this.serverKey,
+      "--input",
+      input,
+      "--source",
+      "till",
+      "--outbox",
+      this.path("outbox.db"),
+      ...extra,
+      file
     ]
   }
 
@@ -137,7 +171,17 @@ export class Scenario {
 
   /** Everything in the inbox, as lines. */
   inboxLines(): Array<string> {
-    const shown = this.runToEnd("inbox", "show", "--store", this.path("inbox.db"), "--input", input, "--raw", "--count", "1000000")
+    const shown = this.runToEnd(
+      "inbox",
+      "show",
+      "--store",
+      this.path("inbox.db"),
+      "--input",
+      input,
+      "--raw",
+      "--count",
+      "1000000"
+    )
     if (shown.code !== 0) throw new Error(shown.errors)
     return shown.output.split("\n").slice(0, -1)
   }

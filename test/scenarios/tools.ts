@@ -1,6 +1,6 @@
 /**
- * System tools that some scenarios need. On a machine without them these scenarios are skipped, with a word; in CI they must be there
- * (.ci/run installs them), so that a skip can never hide a failure there.
+ * System tools that some scenarios need. On a machine without them these scenarios are skipped, with a word; in CI they
+ * must be there (.ci/run installs them), so that a skip can never hide a failure there.
  */
 import { spawnSync } from "node:child_process"
 

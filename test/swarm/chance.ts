@@ -1,5 +1,6 @@
 /**
- * Seeded chance: one small generator (xoshiro128**, seeded by splitmix32), so that a world is a function of its seed and nothing else.
+ * Seeded chance: one small generator (xoshiro128**, seeded by splitmix32), so that a world is a function of its seed and
+ * nothing else.
  */
 export class Chance {
   readonly #state = new Uint32Array(4)

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /**
- * `npm run swarm -- --seeds N --from S [--fault NAME]`: runs N random worlds and stops at the first broken guarantee, with its seed.
+ * `npm run swarm -- --seeds N --from S [--fault NAME]`: runs N random worlds and stops at the first broken guarantee,
+ * with its seed.
  */
 import { parseArgs } from "node:util"
 import { type Fault, faults, World } from "./world.ts"

@@ -1,9 +1,19 @@
-import { type CommitOutcome, endOf, type Id64, type Life, lifeOf, type RecordBatch, type StoreIntent, type StreamCursor, type StreamName } from "@pure-link/wire"
+import {
+  type CommitOutcome,
+  endOf,
+  type Id64,
+  type Life,
+  lifeOf,
+  type RecordBatch,
+  type StoreIntent,
+  type StreamCursor,
+  type StreamName
+} from "@pure-link/wire"
 import type { Chance } from "./chance.ts"
 
 /**
- * The reference model's disks: what an outbox and an inbox hold, whatever process is killed. They are plain and slow on purpose; the
- * real stores are held to the same contract by `packages/ports/src/contract`.
+ * The reference model's disks: what an outbox and an inbox hold, whatever process is killed. They are plain and slow on
+ * purpose; the real stores are held to the same contract by `packages/ports/src/contract`.
  */
 
 const id64 = (chance: Chance): Id64 => (BigInt(chance.bits()) << 32n) | BigInt((chance.bits() | 1) >>> 0)
@@ -43,8 +53,8 @@ export class OutboxDisk {
   }
 
   state() {
-    const kept = this.lives.filter((entry, index) =>
-      (this.lives[index + 1]?.first ?? Number.POSITIVE_INFINITY) > Math.max(this.removedThrough, 1)
+    const kept = this.lives.filter(
+      (entry, index) => (this.lives[index + 1]?.first ?? Number.POSITIVE_INFINITY) > Math.max(this.removedThrough, 1)
     )
     return { generation: this.generation, lowestHeld: this.removedThrough + 1, last: this.last, lives: kept }
   }
@@ -67,7 +77,12 @@ export class OutboxDisk {
 
   /** What a backup tool would keep; `restore` puts it back, as onto another machine. */
   backup() {
-    return { generation: this.generation, records: [...this.records], lives: [...this.lives], removedThrough: this.removedThrough }
+    return {
+      generation: this.generation,
+      records: [...this.records],
+      lives: [...this.lives],
+      removedThrough: this.removedThrough
+    }
   }
 
   restore(copy: ReturnType<OutboxDisk["backup"]>): void {
@@ -136,11 +151,14 @@ export class InboxDisk {
   }
 
   backup() {
-    return new Map([...this.logs].map(([key, log]) => [key, { ...log, records: [...log.records], retired: new Set(log.retired) }]))
+    return new Map(
+      [...this.logs].map(([key, log]) => [key, { ...log, records: [...log.records], retired: new Set(log.retired) }])
+    )
   }
 
   restore(copy: ReturnType<InboxDisk["backup"]>): void {
     this.logs.clear()
-    for (const [key, log] of copy) this.logs.set(key, { ...log, records: [...log.records], retired: new Set(log.retired) })
+    for (const [key, log] of copy)
+      this.logs.set(key, { ...log, records: [...log.records], retired: new Set(log.retired) })
   }
 }

@@ -1,5 +1,6 @@
 /**
- * The property test of the two machines: random worlds against the reference model, and the proof that the worlds notice.
+ * The property test of the two machines: random worlds against the reference model, and the proof that the worlds
+ * notice.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { faults, World } from "./world.ts"
@@ -10,7 +11,10 @@ describe("random worlds", () => {
       try {
         new World(seed).run()
       } catch (error) {
-        throw new Error(`seed ${seed}: ${(error as Error).message}\nreplay: npm run swarm -- --seeds 1 --from ${seed}`, { cause: error })
+        throw new Error(
+          `seed ${seed}: ${(error as Error).message}\nreplay: npm run swarm -- --seeds 1 --from ${seed}`,
+          { cause: error }
+        )
       }
     }
   })

@@ -20,7 +20,7 @@ export class Timeline {
     const entry = { at: Math.max(time, this.now), order: this.#order++, run }
     const heap = this.#heap
     let i = heap.push(entry) - 1
-    for (let parent; i > 0 && before(entry, heap[parent = (i - 1) >> 1]!); i = parent) heap[i] = heap[parent]!
+    for (let parent; i > 0 && before(entry, heap[(parent = (i - 1) >> 1)]!); i = parent) heap[i] = heap[parent]!
     heap[i] = entry
   }
 

@@ -1,7 +1,8 @@
 /**
- * One random world: a sender and a receiver machine, real keys, a bad network, disks that outlive their processes, and a reference
- * model that knows what was appended. Processes die at any moment; the disks stay. Every guarantee of spec §2 that can be seen from
- * outside is asserted as the world turns; at the end the weather clears and everything must be stored.
+ * One random world: a sender and a receiver machine, real keys, a bad network, disks that outlive their processes, and a
+ * reference model that knows what was appended. Processes die at any moment; the disks stay. Every guarantee of spec §2
+ * that can be seen from outside is asserted as the world turns; at the end the weather clears and everything must be
+ * stored.
  */
 import { type KeyPair, nodeSuite } from "@pure-link/keys"
 import { Cubic } from "@pure-link/recovery"
@@ -16,7 +17,7 @@ import { Timeline } from "./timeline.ts"
 
 /** Deliberate faults: each breaks one rule, to prove that the worlds would notice. */
 export const faults = ["storedBeforeCommit", "acceptGap", "markBeforeVerify", "numberReuse", "ignoreCredit"] as const
-export type Fault = typeof faults[number]
+export type Fault = (typeof faults)[number]
 
 export interface Plan {
   readonly records: number
@@ -141,8 +142,10 @@ export class World {
   #schedule(): void {
     const { chance, plan, timeline } = this
     for (let i = 0; i < plan.records; i++) timeline.at(i * plan.appendEvery, () => this.append())
-    for (let i = 0; i < plan.senderCrashes; i++) timeline.at(chance.between(0, plan.chaosEnds), () => this.restartSender())
-    for (let i = 0; i < plan.receiverCrashes; i++) timeline.at(chance.between(0, plan.chaosEnds), () => this.restartReceiver())
+    for (let i = 0; i < plan.senderCrashes; i++)
+      timeline.at(chance.between(0, plan.chaosEnds), () => this.restartSender())
+    for (let i = 0; i < plan.receiverCrashes; i++)
+      timeline.at(chance.between(0, plan.chaosEnds), () => this.restartReceiver())
     timeline.at(plan.chaosEnds, () => {
       this.calm = true
       this.network.weather = { ...clear, delay: plan.weather.delay }
@@ -154,8 +157,10 @@ export class World {
   }
 
   #stuck(): string {
-    return `stored ${this.storedThrough}, sender knows ${this.sender.link.stored}, appended ${this.outbox.last} of ${this.plan.records} ` +
+    return (
+      `stored ${this.storedThrough}, sender knows ${this.sender.link.stored}, appended ${this.outbox.last} of ${this.plan.records} ` +
       `at ${this.timeline.now / second} s; plan ${JSON.stringify(this.plan)}`
+    )
   }
 }
 
@@ -243,10 +248,12 @@ class SenderProcess {
     const { link, world } = this
     for (let event = link.pollEvent(); event !== undefined; event = link.pollEvent()) {
       if (event._tag === "Stored") {
-        if (event.n > world.storedThrough) throw new Violation(`STORED ${event.n} while the disk holds ${world.storedThrough}`)
+        if (event.n > world.storedThrough)
+          throw new Violation(`STORED ${event.n} while the disk holds ${world.storedThrough}`)
         world.outbox.removeThrough(event.n)
       }
-      if (event._tag === "Refused" || event._tag === "Forked") throw new Violation(`an honest stream got ${JSON.stringify(event)}`)
+      if (event._tag === "Refused" || event._tag === "Forked")
+        throw new Violation(`an honest stream got ${JSON.stringify(event)}`)
     }
   }
 }
@@ -306,7 +313,9 @@ class ReceiverProcess {
       world.nonces.check(packet, 0n)
       world.network.send(packet, (delivery) => world.sender.deliver(delivery))
     }
-    while (machine.pollEvent() !== undefined) { /* events are for operators */ }
+    while (machine.pollEvent() !== undefined) {
+      /* events are for operators */
+    }
     this.#alarm.set(machine.deadline())
   }
 
@@ -338,7 +347,7 @@ class ReceiverProcess {
     let at = 0
     intent.batch.sizes.forEach((size, i) => {
       const appended = outbox.records[intent.batch.first - 1 + i]
-      const bytes = intent.batch.bytes.subarray(at, at += size)
+      const bytes = intent.batch.bytes.subarray(at, (at += size))
       if (appended === undefined || Buffer.compare(appended, bytes) !== 0) {
         throw new Violation(`record ${intent.batch.first + i} to be stored is not what was appended`)
       }

@@ -27,8 +27,11 @@ const filesUnder = (folder: string): Array<string> =>
   })
 
 const importsOf = (text: string): Array<string> =>
-  [...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^"'`;]*?from\s+"([^"]+)"|import\("([^"]+)"\)|(?:^|\n)import\s+"([^"]+)"/g)]
-    .map((match) => match[1] ?? match[2] ?? match[3]!)
+  [
+    ...text.matchAll(
+      /(?:^|\n)\s*(?:import|export)\b[^"'`;]*?from\s+"([^"]+)"|import\("([^"]+)"\)|(?:^|\n)import\s+"([^"]+)"/g
+    )
+  ].map((match) => match[1] ?? match[2] ?? match[3]!)
 
 const roomOf = (path: string): string => {
   const [top, second] = path.split("/") as [string, string]

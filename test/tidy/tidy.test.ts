@@ -1,6 +1,6 @@
 /**
- * The rules of the house (docs/architecture.md) that a machine can check: the import law, no ambient time or randomness in the
- * rooms, citations that exist, files that stay readable, links that lead somewhere.
+ * The rules of the house (docs/architecture.md) that a machine can check: the import law, no ambient time or randomness
+ * in the rooms, citations that exist, files that stay readable, links that lead somewhere.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readFileSync } from "node:fs"
@@ -43,7 +43,11 @@ const production = sources.filter((source) => !source.isTest && source.room in i
 
 describe("tidy", () => {
   it("finds the rooms it is to judge", () => {
-    for (const room of Object.keys(importLaw)) assert.isTrue(production.some((source) => source.room === room), room)
+    for (const room of Object.keys(importLaw))
+      assert.isTrue(
+        production.some((source) => source.room === room),
+        room
+      )
   })
 
   it("imports go one way, by the import law", () => {
@@ -65,32 +69,39 @@ describe("tidy", () => {
   })
 
   it("every package declares the packages that its sources import", () => {
-    const broken = sources.filter((source) => /^(packages|apps)\//.test(source.path)).flatMap((source) => {
-      const folder = source.path.split("/").slice(0, 2).join("/")
-      const manifest = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as {
-        name: string
-        dependencies?: Record<string, string>
-        devDependencies?: Record<string, string>
-      }
-      const declared = { ...manifest.dependencies, ...manifest.devDependencies }
-      const tools = new Set(["@effect/vitest", "vitest"])
-      return source.imports
-        .filter((name) => !name.startsWith(".") && !name.startsWith("node:"))
-        .map((name) => name.startsWith("@") ? name.split("/").slice(0, 2).join("/") : name.split("/")[0]!)
-        .filter((name) => name !== manifest.name && !(name in declared) && !(source.isTest && tools.has(name)))
-        .map((name) => `${source.path} imports ${name}, which ${folder}/package.json does not declare`)
-    })
+    const broken = sources
+      .filter((source) => /^(packages|apps)\//.test(source.path))
+      .flatMap((source) => {
+        const folder = source.path.split("/").slice(0, 2).join("/")
+        const manifest = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as {
+          name: string
+          dependencies?: Record<string, string>
+          devDependencies?: Record<string, string>
+        }
+        const declared = { ...manifest.dependencies, ...manifest.devDependencies }
+        const tools = new Set(["@effect/vitest", "vitest"])
+        return source.imports
+          .filter((name) => !name.startsWith(".") && !name.startsWith("node:"))
+          .map((name) => (name.startsWith("@") ? name.split("/").slice(0, 2).join("/") : name.split("/")[0]!))
+          .filter((name) => name !== manifest.name && !(name in declared) && !(source.isTest && tools.has(name)))
+          .map((name) => `${source.path} imports ${name}, which ${folder}/package.json does not declare`)
+      })
     assert.deepStrictEqual([...new Set(broken)], [])
   })
 
   it("time and chance come in through Clock and Entropy, never from the air", () => {
-    const ambient = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bset(Timeout|Interval|Immediate)\b|\bMath\.random\b|\bprocess\.hrtime\b/
+    const ambient =
+      /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bset(Timeout|Interval|Immediate)\b|\bMath\.random\b|\bprocess\.hrtime\b/
     const broken = production
       .filter((source) => source.path.startsWith("packages/"))
       .flatMap((source) =>
-        source.text.split("\n").flatMap((line, index) =>
-          !(source.room === "udp" && /setImmediate/.test(line)) && ambient.test(line.replace(/\/\/.*|^\s*\*.*/, "")) ? [`${source.path}:${index + 1}: ${line.trim()}`] : []
-        )
+        source.text
+          .split("\n")
+          .flatMap((line, index) =>
+            !(source.room === "udp" && /setImmediate/.test(line)) && ambient.test(line.replace(/\/\/.*|^\s*\*.*/, ""))
+              ? [`${source.path}:${index + 1}: ${line.trim()}`]
+              : []
+          )
       )
     assert.deepStrictEqual(broken, [])
   })
@@ -110,31 +121,42 @@ describe("tidy", () => {
         .filter((match) => !clauses.has(match[1]!))
         .map((match) => `${source.path} cites ${match[0]}`)
     )
-    assert.deepStrictEqual(broken.filter((line) => !/RFC/.test(line)), [])
+    assert.deepStrictEqual(
+      broken.filter((line) => !/RFC/.test(line)),
+      []
+    )
   })
 
   it("every clause of sections 3 to 11 is cited by code", () => {
     const spec = documents.filter((document) => document.path.startsWith("docs/spec/"))
-    const clauses = spec.flatMap((document) => [...document.text.matchAll(/\*\*§(\d+\.\d+)/g)].map((match) => match[1]!))
+    const clauses = spec
+      .flatMap((document) => [...document.text.matchAll(/\*\*§(\d+\.\d+)/g)].map((match) => match[1]!))
       .filter((clause) => Number(clause.split(".")[0]) >= 3 && Number(clause.split(".")[0]) <= 11)
     const code = sources.map((source) => source.text).join("\n")
     const silent = clauses.filter((clause) => !new RegExp(`§${clause.replace(".", "\\.")}(?!\\d)`).test(code))
     // Clauses that belong to a later step of the project, or say what no single line does.
     const exempt = new Set(["3.9", "7.6", "3.10"])
-    assert.deepStrictEqual(silent.filter((clause) => !exempt.has(clause)), [])
+    assert.deepStrictEqual(
+      silent.filter((clause) => !exempt.has(clause)),
+      []
+    )
   })
 
   it("files stay readable", () => {
-    const long = sources.filter((source) => source.text.split("\n").length > 500)
+    const long = sources
+      .filter((source) => source.text.split("\n").length > 500)
       .map((source) => `${source.path}: ${source.text.split("\n").length} lines`)
     const wide = production.flatMap((source) =>
-      source.text.split("\n").flatMap((line, index) => line.length > 130 ? [`${source.path}:${index + 1}: ${line.length} columns`] : [])
+      source.text
+        .split("\n")
+        .flatMap((line, index) => (line.length > 130 ? [`${source.path}:${index + 1}: ${line.length} columns`] : []))
     )
     assert.deepStrictEqual([...long, ...wide], [])
   })
 
   it("files say what they are before they do it", () => {
-    const silent = production.filter((source) => !source.path.endsWith("index.ts"))
+    const silent = production
+      .filter((source) => !source.path.endsWith("index.ts"))
       .filter((source) => !/\/\*\*/.test(source.text.split(/\n(?:export|const|class|interface|type|let) /)[0]!))
       .map((source) => source.path)
     assert.deepStrictEqual(silent, [])
@@ -142,13 +164,20 @@ describe("tidy", () => {
 
   it("no room is called utils", () => {
     const vague = sources.filter((source) => /(^|\/)(utils?|helpers?|misc|common|manager)(\.|\/)/i.test(source.path))
-    assert.deepStrictEqual(vague.map((source) => source.path), [])
+    assert.deepStrictEqual(
+      vague.map((source) => source.path),
+      []
+    )
   })
 
   it("no test is switched off", () => {
-    const off = sources.filter((source) => source.path !== "test/tidy/tidy.test.ts")
+    const off = sources
+      .filter((source) => source.path !== "test/tidy/tidy.test.ts")
       .filter((source) => /\b(it|describe|test)\.(skip|only|todo)\b|\bxit\(|\bxdescribe\(/.test(source.text))
-    assert.deepStrictEqual(off.map((source) => source.path), [])
+    assert.deepStrictEqual(
+      off.map((source) => source.path),
+      []
+    )
   })
 
   it("links in the documents lead somewhere", () => {

@@ -1,13 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import {
-  decodeFrame,
-  type Direction,
-  encodeFrame,
-  Frame,
-  frameLength,
-  frameTable,
-  validateBody
-} from "@pure-link/wire"
+import { decodeFrame, type Direction, encodeFrame, Frame, frameLength, frameTable, validateBody } from "@pure-link/wire"
 import * as Schema from "effect/Schema"
 import document from "./frames.json" with { type: "json" }
 
@@ -39,11 +31,13 @@ const byteFields = new Set(["publicKey", "bytes", "bits"])
 
 /** The frame of a vector, held to its Schema. */
 const frameOf = (vector: FrameVector): Frame =>
-  Schema.decodeUnknownSync(Frame)(JSON.parse(JSON.stringify(vector.frame), (key, value: unknown) => {
-    if (idFields.has(key)) return BigInt(`0x${value as string}`)
-    if (byteFields.has(key)) return bytesOf(value as string)
-    return key === "parts" ? (value as ReadonlyArray<string>).map(bytesOf) : value
-  }))
+  Schema.decodeUnknownSync(Frame)(
+    JSON.parse(JSON.stringify(vector.frame), (key, value: unknown) => {
+      if (idFields.has(key)) return BigInt(`0x${value as string}`)
+      if (byteFields.has(key)) return bytesOf(value as string)
+      return key === "parts" ? (value as ReadonlyArray<string>).map(bytesOf) : value
+    })
+  )
 
 const sameFrame = Schema.toEquivalence(Frame)
 

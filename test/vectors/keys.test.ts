@@ -51,12 +51,18 @@ for (const suite of [nodeSuite, nobleSuite]) {
       const secret = staticSecret(suite, bytesOf(sender.privateKey), pair.receiver, pair)!
       assert.strictEqual(hexOf(secret), epoch0.secret)
       assert.deepStrictEqual(staticSecret(suite, bytesOf(receiver.privateKey), pair.sender, pair), secret)
-      assert.strictEqual(materialOf(suite, (watched) => dataKey(watched, secret, pair, run, 0)), epoch0.data)
+      assert.strictEqual(
+        materialOf(suite, (watched) => dataKey(watched, secret, pair, run, 0)),
+        epoch0.data
+      )
       assert.strictEqual(
         materialOf(suite, (watched) => answerKey(watched, secret, pair, run, 0, replyRun)),
         epoch0.answer
       )
-      assert.strictEqual(materialOf(suite, (watched) => lostKey(watched, secret, pair, replyRun)), epoch0.lost)
+      assert.strictEqual(
+        materialOf(suite, (watched) => lostKey(watched, secret, pair, replyRun)),
+        epoch0.lost
+      )
     })
 
     for (const vector of epochs) {
@@ -67,7 +73,9 @@ for (const suite of [nodeSuite, nobleSuite]) {
         const acceptKey = bytesOf(vector.acceptKey)
         const common = { carrierSecret, pair, run, epoch, offerKey, acceptKey }
         const secret = epochSecret(suite, {
-          ...common, ownPrivate: bytesOf(vector.offerPrivateKey), peerPublic: acceptKey
+          ...common,
+          ownPrivate: bytesOf(vector.offerPrivateKey),
+          peerPublic: acceptKey
         })!
         assert.strictEqual(hexOf(secret), vector.secret)
         assert.deepStrictEqual(
@@ -75,7 +83,10 @@ for (const suite of [nodeSuite, nobleSuite]) {
           secret
         )
         assert.strictEqual(hexOf(suite.agreement.publicKey(bytesOf(vector.offerPrivateKey))), vector.offerKey)
-        assert.strictEqual(materialOf(suite, (watched) => dataKey(watched, secret, pair, run, epoch)), vector.data)
+        assert.strictEqual(
+          materialOf(suite, (watched) => dataKey(watched, secret, pair, run, epoch)),
+          vector.data
+        )
         assert.strictEqual(
           materialOf(suite, (watched) => answerKey(watched, secret, pair, run, epoch, replyRun)),
           vector.answer

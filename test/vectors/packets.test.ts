@@ -42,7 +42,10 @@ const idOf = (hex: string): bigint => BigInt(`0x${hex}`)
 
 const packets: ReadonlyArray<PacketVector> = document.packets
 const kinds: Record<string, number> = {
-  "short data": Kind.shortData, "long data": Kind.longData, answer: Kind.answer, LOST: Kind.lost
+  "short data": Kind.shortData,
+  "long data": Kind.longData,
+  answer: Kind.answer,
+  LOST: Kind.lost
 }
 const pair = { sender: bytesOf(keys.sender.publicKey), receiver: bytesOf(keys.receiver.publicKey) }
 const run = idOf(keys.run)
@@ -53,20 +56,26 @@ const scheduledKey = (vector: PacketVector): PacketKey => {
   const { epoch } = vector
   const secret = bytesOf(epoch === 0 ? keys.epoch0.secret : keys.epochs.find((e) => e.epoch === epoch)!.secret)
   switch (kinds[vector.kind]) {
-    case Kind.lost: return lostKey(nodeSuite, secret, pair, replyRunOf(vector))
-    case Kind.answer: return answerKey(nodeSuite, secret, pair, run, epoch, replyRunOf(vector))
-    default: return dataKey(nodeSuite, secret, pair, run, epoch)
+    case Kind.lost:
+      return lostKey(nodeSuite, secret, pair, replyRunOf(vector))
+    case Kind.answer:
+      return answerKey(nodeSuite, secret, pair, run, epoch, replyRunOf(vector))
+    default:
+      return dataKey(nodeSuite, secret, pair, run, epoch)
   }
 }
 
 /** A frame as packets.json writes it: ids and bytes in hex. */
 const plain = (frame: Frame): unknown =>
-  JSON.parse(JSON.stringify(frame, (_key, value: unknown) =>
-    typeof value === "bigint"
-      ? value.toString(16).padStart(16, "0")
-      : value instanceof Uint8Array
-      ? hexOf(value)
-      : value))
+  JSON.parse(
+    JSON.stringify(frame, (_key, value: unknown) =>
+      typeof value === "bigint"
+        ? value.toString(16).padStart(16, "0")
+        : value instanceof Uint8Array
+          ? hexOf(value)
+          : value
+    )
+  )
 
 const framesOf = (body: Uint8Array): ReadonlyArray<unknown> => {
   const frames: Array<unknown> = []
@@ -102,9 +111,8 @@ describe("packets.json", () => {
         if (header.kind === Kind.answer || header.kind === Kind.lost) {
           assert.strictEqual(header.replyRun, replyRunOf(vector))
         }
-        const number = header.kind === Kind.shortData
-          ? expandPacketNumber(header.number, vector.largestOpened!)
-          : header.number
+        const number =
+          header.kind === Kind.shortData ? expandPacketNumber(header.number, vector.largestOpened!) : header.number
         assert.strictEqual(number, vector.number)
       })
 

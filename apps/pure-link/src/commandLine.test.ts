@@ -36,7 +36,7 @@ const collect = async (source: AsyncIterable<Uint8Array>, format: Format = "line
   let last: RecordChunk | undefined
   for await (const chunk of readRecords(source, { format, name: "test", offset })) {
     let at = 0
-    for (const size of chunk.sizes) records.push(Buffer.from(chunk.bytes.subarray(at, at += size)).toString())
+    for (const size of chunk.sizes) records.push(Buffer.from(chunk.bytes.subarray(at, (at += size))).toString())
     assert.strictEqual(at, chunk.bytes.length)
     last = chunk
   }
@@ -92,7 +92,10 @@ describe("peers", () => {
   it("a peers file is read line by line, and an error names its line", () =>
     inFolder(async (at) => {
       writeFileSync(at("peers"), `# tills\n${key} till-1,till-2 # front\n\n${key} *\n`)
-      assert.deepStrictEqual(Effect.runSync(readPeersFile(at("peers"))).map(({ sources }) => sources), [["till-1", "till-2"], "any"])
+      assert.deepStrictEqual(
+        Effect.runSync(readPeersFile(at("peers"))).map(({ sources }) => sources),
+        [["till-1", "till-2"], "any"]
+      )
       writeFileSync(at("peers"), `${key} *\n${key}\n`)
       assert.match(failureOf(readPeersFile(at("peers"))).text, /line 2/)
     }))
@@ -118,7 +121,7 @@ describe("records of a source", () => {
   })
 
   it("ndjson leaves blank lines out and names the line that is not JSON", async () => {
-    assert.deepStrictEqual((await collect(pieces("{\"a\":1}\n\n[2]\n"), "ndjson")).records, ["{\"a\":1}", "[2]"])
+    assert.deepStrictEqual((await collect(pieces('{"a":1}\n\n[2]\n'), "ndjson")).records, ['{"a":1}', "[2]"])
     assert.match(await rejection(collect(pieces("1\n{oops\n"), "ndjson")), /line 2 .*not JSON/)
   })
 

@@ -1,6 +1,7 @@
 /**
- * `npm run demo`: the main job on embedded defaults. Two real processes, real UDP, SQLite on both sides; the records are the lines of a
- * CSV file of US postal codes (the npm package vega-datasets). Afterwards the inbox is compared with the file, record by record.
+ * `npm run demo`: the main job on embedded defaults. Two real processes, real UDP, SQLite on both sides; the records are
+ * the lines of a CSV file of US postal codes (the npm package vega-datasets). Afterwards the inbox is compared with the
+ * file, record by record.
  */
 import { readInbox } from "@pure-link/store"
 import * as Effect from "effect/Effect"
@@ -26,7 +27,10 @@ const run = (...args: ReadonlyArray<string>): ChildProcess =>
   spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", asJson ? "ignore" : "inherit"] })
 
 const publicKeyOf = (file: string): string =>
-  execFileSync(process.execPath, [program, "keygen", "--file", file], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
+  execFileSync(process.execPath, [program, "keygen", "--file", file], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"]
+  }).trim()
 
 /** The address that `serve --json` prints first. */
 const addressOf = async (serving: ChildProcess): Promise<string> => {
@@ -39,7 +43,7 @@ const addressOf = async (serving: ChildProcess): Promise<string> => {
 
 const exitOf = async (child: ChildProcess): Promise<number> => {
   if (child.exitCode !== null) return child.exitCode
-  const [code] = await once(child, "exit") as [number | null]
+  const [code] = (await once(child, "exit")) as [number | null]
   return code ?? 1
 }
 
@@ -69,7 +73,7 @@ const sourceLines = (): Array<Buffer> => {
 
 /** Compares the inbox with the source by number and by digest. */
 const compare = (store: string, lines: ReadonlyArray<Buffer>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const reader = yield* readInbox(store)
     const seen = new Set<number>()
     const found = new SequenceDigest()
@@ -79,7 +83,7 @@ const compare = (store: string, lines: ReadonlyArray<Buffer>) =>
     let duplicates = 0
     let outOfOrder = 0
     let previous = 0
-    for (let after = 0;;) {
+    for (let after = 0; ;) {
       const records = yield* reader.read(input, after, { records: 4_096, bytes: 4_194_304 })
       if (records.length === 0) break
       for (const { bytes, number } of records) {
@@ -104,16 +108,39 @@ const demo = async (): Promise<number> => {
   const lines = sourceLines()
 
   const serving = run(
-    "serve", "--json", "--key", at("server.key"), "--listen", "127.0.0.1:0", "--store", at("inbox.db"),
-    "--input", input, "--allow", clientKey
+    "serve",
+    "--json",
+    "--key",
+    at("server.key"),
+    "--listen",
+    "127.0.0.1:0",
+    "--store",
+    at("inbox.db"),
+    "--input",
+    input,
+    "--allow",
+    clientKey
   )
   const address = await addressOf(serving)
   serving.stdout!.resume()
   tell(`receiver: process ${serving.pid} on ${address}`)
   const started = process.hrtime.bigint()
   const sending = run(
-    "send", "--json", "--key", at("client.key"), "--to", address, "--peer", serverKey, "--input", input,
-    "--source", "demo", "--outbox", at("outbox.db"), source
+    "send",
+    "--json",
+    "--key",
+    at("client.key"),
+    "--to",
+    address,
+    "--peer",
+    serverKey,
+    "--input",
+    input,
+    "--source",
+    "demo",
+    "--outbox",
+    at("outbox.db"),
+    source
   )
   sending.stdout!.resume()
   tell(`sender: process ${sending.pid}, ${lines.length} records of ${relative(root, source)}`)
@@ -125,12 +152,21 @@ const demo = async (): Promise<number> => {
 
   const { duplicates, missing, outOfOrder, same, stored } = await compare(at("inbox.db"), lines)
   if (asJson) {
-    console.log(JSON.stringify({
-      records: lines.length, stored, duplicates, missing, out_of_order: outOfOrder, seconds: Number(seconds.toFixed(3))
-    }))
+    console.log(
+      JSON.stringify({
+        records: lines.length,
+        stored,
+        duplicates,
+        missing,
+        out_of_order: outOfOrder,
+        seconds: Number(seconds.toFixed(3))
+      })
+    )
   } else {
-    tell(`${stored} of ${lines.length} records stored in ${seconds.toFixed(2)} s; ${duplicates} doubled, ${missing} missing, ` +
-      `${outOfOrder} out of order; digests ${same ? "equal" : "DIFFER"}`)
+    tell(
+      `${stored} of ${lines.length} records stored in ${seconds.toFixed(2)} s; ${duplicates} doubled, ${missing} missing, ` +
+        `${outOfOrder} out of order; digests ${same ? "equal" : "DIFFER"}`
+    )
     tell(`look at them:  npx pure-link inbox list --store ${relative(root, at("inbox.db"))}`)
     tell(`               npx pure-link inbox show --store ${relative(root, at("inbox.db"))} --input ${input} --count 5`)
   }

@@ -1,6 +1,6 @@
 /**
- * What a command ends with when it cannot do what was asked: one line for a person that names the remedy, and an exit code for
- * a script (docs/cli.md).
+ * What a command ends with when it cannot do what was asked: one line for a person that names the remedy, and an exit
+ * code for a script (docs/cli.md).
  */
 import * as Data from "effect/Data"
 

@@ -1,6 +1,6 @@
 /**
- * Secret keys as people meet them: a file that only its owner may read, with the public key in a comment so that it can be looked up
- * without a tool.
+ * Secret keys as people meet them: a file that only its owner may read, with the public key in a comment so that it can
+ * be looked up without a tool.
  */
 import { type CryptoSuite, decodeKey, encodeKey, formatPublicKey, type KeyPair, parsePublicKey } from "@pure-link/keys"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,11 @@ const header = "pure-link secret key, version 1; keep this file private"
 export const readPublicKey = (text: string): Effect.Effect<Uint8Array, Failure> => {
   const key = parsePublicKey(text.trim())
   return key === undefined
-    ? Effect.fail(badInput(`"${text}" is not a public key; it is what \`pure-link keygen\` prints on the other node: pk and 43 characters`))
+    ? Effect.fail(
+        badInput(
+          `"${text}" is not a public key; it is what \`pure-link keygen\` prints on the other node: pk and 43 characters`
+        )
+      )
     : Effect.succeed(key)
 }
 
@@ -38,12 +42,13 @@ export const writeKeyFile = (path: string, keys: KeyPair): Effect.Effect<void, F
 
 /** Reads a key file that `keygen` wrote. */
 export const readKeyFile = (suite: CryptoSuite, path: string): Effect.Effect<KeyPair, Failure> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const text = yield* Effect.try({
       try: () => readFileSync(path, "utf8"),
       catch: (cause) =>
         badInput(
-          `cannot read the key file ${path} (${(cause as NodeJS.ErrnoException).code}); make one with \`pure-link keygen --file ${path}\``
+          `cannot read the key file ${path} (${(cause as NodeJS.ErrnoException).code}); ` +
+            `make one with \`pure-link keygen --file ${path}\``
         )
     })
     const lines = text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#"))

@@ -18,9 +18,4 @@ const pureLink = Command.make("pure-link").pipe(
   Command.withSubcommands([keygen, serve, send, outbox, inbox])
 )
 
-pureLink.pipe(
-  Command.run({ version: "0.1.0" }),
-  Effect.provide(layerLog),
-  Effect.provide(NodeServices.layer),
-  runMain
-)
+pureLink.pipe(Command.run({ version: "0.1.0" }), Effect.provide(layerLog), Effect.provide(NodeServices.layer), runMain)

@@ -24,14 +24,13 @@ export const keyFile = Flag.String("key").pipe(
 )
 
 export const format = Flag.Literals("format", formats).pipe(
-  Flag.withDescription("lines: a record per line; ndjson: the same, checked to be JSON; file: the whole file is one record"),
+  Flag.withDescription(
+    "lines: a record per line; ndjson: the same, checked to be JSON; file: the whole file is one record"
+  ),
   Flag.withDefault("lines")
 )
 
-export const count = Flag.Int("count").pipe(
-  Flag.withDescription("At most this many records"),
-  Flag.withDefault(20)
-)
+export const count = Flag.Int("count").pipe(Flag.withDescription("At most this many records"), Flag.withDefault(20))
 
 export const suite = nodeSuite
 

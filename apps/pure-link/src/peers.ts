@@ -11,7 +11,12 @@ import { readPublicKey } from "./keyFile.ts"
 export type AllowedPeer = InputsOptions["peers"][number]
 
 const sourcesOf = (text: string): AllowedPeer["sources"] =>
-  text === "*" ? "any" : text.split(",").map((source) => source.trim()).filter((source) => source !== "")
+  text === "*"
+    ? "any"
+    : text
+        .split(",")
+        .map((source) => source.trim())
+        .filter((source) => source !== "")
 
 /** One `--allow` flag. */
 export const parseAllow = (text: string): Effect.Effect<AllowedPeer, Failure> => {
@@ -19,20 +24,25 @@ export const parseAllow = (text: string): Effect.Effect<AllowedPeer, Failure> =>
   const key = at < 0 ? text : text.slice(0, at)
   return Effect.map(readPublicKey(key), (publicKey) => ({
     publicKey,
-    sources: at < 0 ? "any" as const : sourcesOf(text.slice(at + 1))
+    sources: at < 0 ? ("any" as const) : sourcesOf(text.slice(at + 1))
   }))
 }
 
 /** A `--peers` file; an error names its line. */
 export const readPeersFile = (path: string): Effect.Effect<ReadonlyArray<AllowedPeer>, Failure> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const text = yield* Effect.try({
       try: () => readFileSync(path, "utf8"),
-      catch: (cause) => badInput(`cannot read the peers file ${path} (${(cause as NodeJS.ErrnoException).code}); check its path`)
+      catch: (cause) =>
+        badInput(`cannot read the peers file ${path} (${(cause as NodeJS.ErrnoException).code}); check its path`)
     })
     const peers: Array<AllowedPeer> = []
     for (const [index, line] of text.split("\n").entries()) {
-      const words = line.replace(/#.*/, "").trim().split(/\s+/).filter((word) => word !== "")
+      const words = line
+        .replace(/#.*/, "")
+        .trim()
+        .split(/\s+/)
+        .filter((word) => word !== "")
       if (words.length === 0) continue
       if (words.length !== 2) {
         return yield* Effect.fail(badInput(`${path} line ${index + 1}: write "KEY source,source" or "KEY *"`))

@@ -1,13 +1,14 @@
 /**
- * Records out of a file or stdin, in chunks as the outbox takes them. `lines`: a record per line, without its newline; `ndjson`: the
- * same, each checked to be JSON, blank lines left out; `file`: everything is one record. Every chunk says where in the source it
- * ends, so that an append can note it in the same transaction and a killed `send` goes on exactly there.
+ * Records out of a file or stdin, in chunks as the outbox takes them. `lines`: a record per line, without its newline;
+ * `ndjson`: the same, each checked to be JSON, blank lines left out; `file`: everything is one record. Every chunk says
+ * where in the source it ends, so that an append can note it in the same transaction and a killed `send` goes on exactly
+ * there.
  */
 import { longestRecord } from "@pure-link/wire"
 import { badInput, type Failure } from "./failure.ts"
 
 export const formats = ["lines", "ndjson", "file"] as const
-export type Format = typeof formats[number]
+export type Format = (typeof formats)[number]
 
 export interface RecordChunk {
   readonly bytes: Uint8Array
@@ -58,7 +59,9 @@ class ChunkBuilder {
 }
 
 const tooLong = (where: string, length: string): Failure =>
-  badInput(`${where} is ${length}, longer than the limit of ${longestRecord} B for one record; split it; nothing of it was appended`)
+  badInput(
+    `${where} is ${length}, longer than the limit of ${longestRecord} B for one record; split it; nothing of it was appended`
+  )
 
 /** Bytes of an unfinished line, kept as pieces so that a long line costs one copy. */
 class Pending {

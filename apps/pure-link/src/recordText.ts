@@ -22,7 +22,9 @@ export const describeRecord = (bytes: Uint8Array): string => {
     const hex = Buffer.from(bytes.subarray(0, 16)).toString("hex")
     return `${bytes.length} B: ${hex}${bytes.length > 16 ? "…" : ""}`
   }
-  return text.length <= shownCharacters && bytes.length <= 4 * shownCharacters ? text : `${text.slice(0, shownCharacters)}… (${bytes.length} B)`
+  return text.length <= shownCharacters && bytes.length <= 4 * shownCharacters
+    ? text
+    : `${text.slice(0, shownCharacters)}… (${bytes.length} B)`
 }
 
 /** `{"text": …}`, or `{"base64": …}` when the bytes are no text. */

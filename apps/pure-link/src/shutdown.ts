@@ -1,6 +1,6 @@
 /**
- * How the process ends: a first SIGINT or SIGTERM asks (commands drain and close), a second one forces. Errors become one line on
- * standard error and an exit code.
+ * How the process ends: a first SIGINT or SIGTERM asks (commands drain and close), a second one forces. Errors become
+ * one line on standard error and an exit code.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -9,11 +9,14 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import { ExitCode, Failure } from "./failure.ts"
 
-export class Shutdown extends Context.Service<Shutdown, {
-  /** Succeeds when the process has been asked to end. */
-  readonly requested: Effect.Effect<void>
-  readonly isRequested: () => boolean
-}>()("pure-link/Shutdown") {}
+export class Shutdown extends Context.Service<
+  Shutdown,
+  {
+    /** Succeeds when the process has been asked to end. */
+    readonly requested: Effect.Effect<void>
+    readonly isRequested: () => boolean
+  }
+>()("pure-link/Shutdown") {}
 
 /** Runs the program to its end and exits with its code. */
 export const runMain = <E>(program: Effect.Effect<void, E, Shutdown>): void => {
@@ -49,4 +52,7 @@ const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 
 /** The command parser has shown its error and the help already. */
 const isUsageError = (error: unknown): boolean =>
-  typeof error === "object" && error !== null && "_tag" in error && /^(ShowHelp|.*(Option|Flag|Argument|Value|Command|Subcommand).*)$/.test(String(error._tag))
+  typeof error === "object" &&
+  error !== null &&
+  "_tag" in error &&
+  /^(ShowHelp|.*(Option|Flag|Argument|Value|Command|Subcommand).*)$/.test(String(error._tag))

@@ -25,7 +25,7 @@ export const seededEntropy = (seed: number): Entropy => {
     counter = (counter + 1) | 0
     a = b ^ (b >>> 9)
     b = (c + (c << 3)) | 0
-    c = ((c << 21) | (c >>> 11)) + mixed | 0
+    c = (((c << 21) | (c >>> 11)) + mixed) | 0
     return mixed
   }
   for (let i = 0; i < 16; i++) next()

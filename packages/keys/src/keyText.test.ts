@@ -32,9 +32,16 @@ describe("keys as text", () => {
     const last = good.slice(-1)
     const loose = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".indexOf(last) | 1
     const wrong = [
-      "", "pk", good.slice(2), good.slice(0, -1), `${good}A`, good.replace(/.$/, "="), good.replace(/.$/, "Aé"),
+      "",
+      "pk",
+      good.slice(2),
+      good.slice(0, -1),
+      `${good}A`,
+      good.replace(/.$/, "="),
+      good.replace(/.$/, "Aé"),
       good.slice(0, -1) + "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[loose],
-      formatPublicKey(new Uint8Array(32)), formatPublicKey(new Uint8Array(32).fill(255))
+      formatPublicKey(new Uint8Array(32)),
+      formatPublicKey(new Uint8Array(32).fill(255))
     ]
     for (const text of wrong) assert.isUndefined(parsePublicKey(text), text)
   })

@@ -1,6 +1,6 @@
 /**
- * Keys as people copy them: "pk" and 43 characters of base64url. The prefix says what it is, and keeps a key from ever beginning with a
- * dash, which a command line would take for a flag.
+ * Keys as people copy them: "pk" and 43 characters of base64url. The prefix says what it is, and keeps a key from ever
+ * beginning with a dash, which a command line would take for a flag.
  */
 import { keyLength } from "./cryptoSuite.ts"
 import { isAcceptable } from "./publicKey.ts"

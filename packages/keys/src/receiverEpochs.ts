@@ -77,7 +77,7 @@ export class ReceiverEpochs {
   answerKey(replyRun: Id64): PacketKey {
     if (this.cachedAnswerKey !== undefined && this.answerReplyRun === replyRun) return this.cachedAnswerKey
     this.answerReplyRun = replyRun
-    return this.cachedAnswerKey = this.answering.answerKey(replyRun)
+    return (this.cachedAnswerKey = this.answering.answerKey(replyRun))
   }
 
   /**
@@ -86,9 +86,9 @@ export class ReceiverEpochs {
    */
   openingKeys(now: Micros, epochBits: number): ReadonlyArray<PacketKey> {
     this.expire(now)
-    return this.lists[epochBits] ??= this.opening()
+    return (this.lists[epochBits] ??= this.opening()
       .filter((keys) => epochBitsOf(keys.epoch) === epochBits)
-      .map((keys) => keys.dataKey)
+      .map((keys) => keys.dataKey))
   }
 
   /** The epoch of a key that `openingKeys` returned. */

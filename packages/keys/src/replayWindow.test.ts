@@ -60,23 +60,28 @@ describe("the replay window", () => {
     for (const depth of [0, 16, 48, 16_383]) assert.throws(() => new ReplayWindow(depth))
   })
 
-  it.prop("agrees with a set of all numbers seen", [Schema.Natural], ([seed]) => {
-    const entropy = seededEntropy(seed)
-    const draw = new Uint8Array(2)
-    const window = new ReplayWindow(128)
-    const seen = new Set<number>()
-    let largest = -1
-    for (let i = 0; i < 400; i++) {
-      entropy.fill(draw)
-      const spread = draw[0]! < 8 ? 4 : 1 // now and then far away
-      const number = Math.max(0, largest + (draw[1]! - 200) * spread)
-      const fresh = number > largest - 128 && !seen.has(number)
-      assert.strictEqual(window.accepts(number), fresh, `number ${number}, largest ${largest}`)
-      if (!fresh || draw[0]! % 4 === 0) continue
-      window.mark(number)
-      seen.add(number)
-      largest = Math.max(largest, number)
-      assert.strictEqual(window.largest, largest)
-    }
-  }, { arbitrary: { runs: 100, seed: 4 } })
+  it.prop(
+    "agrees with a set of all numbers seen",
+    [Schema.Natural],
+    ([seed]) => {
+      const entropy = seededEntropy(seed)
+      const draw = new Uint8Array(2)
+      const window = new ReplayWindow(128)
+      const seen = new Set<number>()
+      let largest = -1
+      for (let i = 0; i < 400; i++) {
+        entropy.fill(draw)
+        const spread = draw[0]! < 8 ? 4 : 1 // now and then far away
+        const number = Math.max(0, largest + (draw[1]! - 200) * spread)
+        const fresh = number > largest - 128 && !seen.has(number)
+        assert.strictEqual(window.accepts(number), fresh, `number ${number}, largest ${largest}`)
+        if (!fresh || draw[0]! % 4 === 0) continue
+        window.mark(number)
+        seen.add(number)
+        largest = Math.max(largest, number)
+        assert.strictEqual(window.largest, largest)
+      }
+    },
+    { arbitrary: { runs: 100, seed: 4 } }
+  )
 })

@@ -37,18 +37,21 @@ export const staticSecret = (
  * Ek, the secret of an epoch ≥ 1 of a run (spec §6.3); `undefined` when the peer's ephemeral key is refused (spec
  * §6.1).
  */
-export const epochSecret = (suite: CryptoSuite, from: {
-  /** This side's ephemeral private key, and the other side's ephemeral public key. */
-  readonly ownPrivate: Uint8Array
-  readonly peerPublic: Uint8Array
-  /** Ec: the secret of the epoch whose packet carried the OFFER; E0 in silent recovery. */
-  readonly carrierSecret: Uint8Array
-  readonly pair: Pair
-  readonly run: Id64
-  readonly epoch: Epoch
-  readonly offerKey: Uint8Array
-  readonly acceptKey: Uint8Array
-}): Uint8Array | undefined => {
+export const epochSecret = (
+  suite: CryptoSuite,
+  from: {
+    /** This side's ephemeral private key, and the other side's ephemeral public key. */
+    readonly ownPrivate: Uint8Array
+    readonly peerPublic: Uint8Array
+    /** Ec: the secret of the epoch whose packet carried the OFFER; E0 in silent recovery. */
+    readonly carrierSecret: Uint8Array
+    readonly pair: Pair
+    readonly run: Id64
+    readonly epoch: Epoch
+    readonly offerKey: Uint8Array
+    readonly acceptKey: Uint8Array
+  }
+): Uint8Array | undefined => {
   assert(from.epoch >= 1 && from.carrierSecret.length === keyLength)
   const shared = suite.agreement.shared(from.ownPrivate, from.peerPublic)
   if (shared === undefined) return undefined

@@ -124,7 +124,7 @@ export class SenderEpochs {
     this.expire(now)
     const known = this.replyRuns[0]
     const entry = known !== undefined && known.replyRun === replyRun ? known : this.use(replyRun)
-    return entry.lists[epochBits] ??= this.list(entry, epochBits)
+    return (entry.lists[epochBits] ??= this.list(entry, epochBits))
   }
 
   /** The epoch of a key that `answerKeys` returned. */
@@ -199,9 +199,8 @@ export class SenderEpochs {
   /** Moves a reply run's keys to the front, making room for those of a new one. */
   private use(replyRun: Id64): ReplyRunKeys {
     const index = this.replyRuns.findIndex((entry) => entry.replyRun === replyRun)
-    const entry = index >= 0
-      ? this.replyRuns.splice(index, 1)[0]!
-      : { replyRun, keys: new Map<Epoch, PacketKey>(), lists: [] }
+    const entry =
+      index >= 0 ? this.replyRuns.splice(index, 1)[0]! : { replyRun, keys: new Map<Epoch, PacketKey>(), lists: [] }
     this.replyRuns.unshift(entry)
     if (this.replyRuns.length > replyRunsKept) this.replyRuns.length = replyRunsKept
     return entry
@@ -211,11 +210,13 @@ export class SenderEpochs {
     const opening: Array<EpochKeys> = [this.current]
     if (this.former !== undefined) opening.push(this.former)
     if (this.current !== this.zero && this.zeroOpens) opening.push(this.zero)
-    return opening.filter((epoch) => epochBitsOf(epoch.epoch) === epochBits).map((epoch) => {
-      const key = entry.keys.get(epoch.epoch) ?? epoch.answerKey(entry.replyRun)
-      entry.keys.set(epoch.epoch, key)
-      return key
-    })
+    return opening
+      .filter((epoch) => epochBitsOf(epoch.epoch) === epochBits)
+      .map((epoch) => {
+        const key = entry.keys.get(epoch.epoch) ?? epoch.answerKey(entry.replyRun)
+        entry.keys.set(epoch.epoch, key)
+        return key
+      })
   }
 
   private forgetLists(): void {

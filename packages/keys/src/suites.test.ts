@@ -44,18 +44,25 @@ const agreements = [
 // RFC 5869 appendix A.1 to A.3.
 const derivations = [
   {
-    ikm: new Uint8Array(22).fill(0x0b), salt: counting(0x00, 13), info: counting(0xf0, 10),
+    ikm: new Uint8Array(22).fill(0x0b),
+    salt: counting(0x00, 13),
+    info: counting(0xf0, 10),
     prk: "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5",
     okm: "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865"
   },
   {
-    ikm: counting(0x00, 80), salt: counting(0x60, 80), info: counting(0xb0, 80),
+    ikm: counting(0x00, 80),
+    salt: counting(0x60, 80),
+    info: counting(0xb0, 80),
     prk: "06a6b88c5853361a06104c9ceb35b45cef760014904671014a193f40c15fc244",
-    okm: "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c59045a99cac7827271cb41c65e590e09" +
+    okm:
+      "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c59045a99cac7827271cb41c65e590e09" +
       "da3275600c2f09b8367793a9aca3db71cc30c58179ec3e87c14c01d5c1f3434f1d87"
   },
   {
-    ikm: new Uint8Array(22).fill(0x0b), salt: new Uint8Array(0), info: new Uint8Array(0),
+    ikm: new Uint8Array(22).fill(0x0b),
+    salt: new Uint8Array(0),
+    info: new Uint8Array(0),
     prk: "19ef24a32c717b167f33a91d6f648bdf96596776afdb6377ac434c1c293ccb04",
     okm: "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8"
   }
@@ -64,35 +71,57 @@ const derivations = [
 // The AES-128 cases 1 to 4 of the GCM submission to NIST (number 0: the nonce is the IV), then RFC 9001 A.3 (number 1).
 const packets = [
   {
-    key: "00000000000000000000000000000000", iv: "000000000000000000000000", number: 0, header: "", body: "",
+    key: "00000000000000000000000000000000",
+    iv: "000000000000000000000000",
+    number: 0,
+    header: "",
+    body: "",
     sealed: "58e2fccefa7e3061367f1d57a4e7455a"
   },
   {
-    key: "00000000000000000000000000000000", iv: "000000000000000000000000", number: 0, header: "",
+    key: "00000000000000000000000000000000",
+    iv: "000000000000000000000000",
+    number: 0,
+    header: "",
     body: "00000000000000000000000000000000",
     sealed: "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"
   },
   {
-    key: "feffe9928665731c6d6a8f9467308308", iv: "cafebabefacedbaddecaf888", number: 0, header: "",
-    body: "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72" +
+    key: "feffe9928665731c6d6a8f9467308308",
+    iv: "cafebabefacedbaddecaf888",
+    number: 0,
+    header: "",
+    body:
+      "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72" +
       "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b391aafd255",
-    sealed: "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e" +
-      "21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091473f5985" + "4d5c2af327cd64a62cf35abd2ba6fab4"
+    sealed:
+      "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e" +
+      "21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091473f5985" +
+      "4d5c2af327cd64a62cf35abd2ba6fab4"
   },
   {
-    key: "feffe9928665731c6d6a8f9467308308", iv: "cafebabefacedbaddecaf888", number: 0,
+    key: "feffe9928665731c6d6a8f9467308308",
+    iv: "cafebabefacedbaddecaf888",
+    number: 0,
     header: "feedfacedeadbeeffeedfacedeadbeefabaddad2",
-    body: "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72" +
+    body:
+      "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72" +
       "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39",
-    sealed: "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e" +
-      "21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091" + "5bc94fbc3221a5db94fae95ae7121a47"
+    sealed:
+      "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e" +
+      "21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091" +
+      "5bc94fbc3221a5db94fae95ae7121a47"
   },
   {
-    key: "cf3a5331653c364c88f0f379b6067e37", iv: "0ac1493ca1905853b0bba03e", number: 1,
+    key: "cf3a5331653c364c88f0f379b6067e37",
+    iv: "0ac1493ca1905853b0bba03e",
+    number: 1,
     header: "c1000000010008f067a5502a4262b50040750001",
-    body: "02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf73988cfc79825df566dc5430b9a045a1200" +
+    body:
+      "02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf73988cfc79825df566dc5430b9a045a1200" +
       "130100002e00330024001d00209d3c940d89690b84d08a60993c144eca684d1081287c834d5311bcf32bb9da1a002b00020304",
-    sealed: "5a482cd0991cd25b0aac406a5816b6394100f37a1c69797554780bb38cc5a99f5ede4cf73c3ec2493a1839b3dbcba3f6" +
+    sealed:
+      "5a482cd0991cd25b0aac406a5816b6394100f37a1c69797554780bb38cc5a99f5ede4cf73c3ec2493a1839b3dbcba3f6" +
       "ea46c5b7684df3548e7ddeb9c3bf9c73cc3f3bded74b562bfb19fb84022f8ef4cdd93795d77d06edbb7aaf2f58891850" +
       "abbdca3d20398c276456cbc42158407dd074ee"
   }
@@ -161,15 +190,13 @@ for (const suite of [nobleSuite, nodeSuite]) {
 
     it("returns plain bytes that own their buffer", () => {
       const { point, scalar } = agreements[0]!
-      for (
-        const bytes of [
-          agreement.publicKey(bytesOf(scalar)),
-          agreement.shared(bytesOf(scalar), bytesOf(point))!,
-          derivation.extract(bytesOf(scalar), bytesOf(point)),
-          derivation.expand(bytesOf(scalar), bytesOf(point), 32),
-          derivation.sha256(bytesOf(point))
-        ]
-      ) {
+      for (const bytes of [
+        agreement.publicKey(bytesOf(scalar)),
+        agreement.shared(bytesOf(scalar), bytesOf(point))!,
+        derivation.extract(bytesOf(scalar), bytesOf(point)),
+        derivation.expand(bytesOf(scalar), bytesOf(point), 32),
+        derivation.sha256(bytesOf(point))
+      ]) {
         assert.strictEqual(Object.getPrototypeOf(bytes), Uint8Array.prototype)
         assert.strictEqual(bytes.buffer.byteLength, bytes.length)
       }
@@ -254,20 +281,25 @@ describe("public keys", () => {
 })
 
 describe("the two suites", () => {
-  it.prop("agree on public keys, shared secrets and derivations", [Schema.Natural], ([seed]) => {
-    const own = random(seed, 32)
-    const peer = keyPair(nodeSuite, seededEntropy(seed + 1))
-    assert.deepStrictEqual(nobleSuite.agreement.publicKey(own), nodeSuite.agreement.publicKey(own))
-    const shared = nodeSuite.agreement.shared(own, peer.publicKey)
-    assert.isDefined(shared)
-    assert.deepStrictEqual(nobleSuite.agreement.shared(own, peer.publicKey), shared)
-    const length = 1 + seed % 100
-    assert.deepStrictEqual(nobleSuite.derivation.extract(own, shared), nodeSuite.derivation.extract(own, shared))
-    assert.deepStrictEqual(
-      nobleSuite.derivation.expand(shared, own, length),
-      nodeSuite.derivation.expand(shared, own, length)
-    )
-  }, { arbitrary: { runs: 40, seed: 1 } })
+  it.prop(
+    "agree on public keys, shared secrets and derivations",
+    [Schema.Natural],
+    ([seed]) => {
+      const own = random(seed, 32)
+      const peer = keyPair(nodeSuite, seededEntropy(seed + 1))
+      assert.deepStrictEqual(nobleSuite.agreement.publicKey(own), nodeSuite.agreement.publicKey(own))
+      const shared = nodeSuite.agreement.shared(own, peer.publicKey)
+      assert.isDefined(shared)
+      assert.deepStrictEqual(nobleSuite.agreement.shared(own, peer.publicKey), shared)
+      const length = 1 + (seed % 100)
+      assert.deepStrictEqual(nobleSuite.derivation.extract(own, shared), nodeSuite.derivation.extract(own, shared))
+      assert.deepStrictEqual(
+        nobleSuite.derivation.expand(shared, own, length),
+        nodeSuite.derivation.expand(shared, own, length)
+      )
+    },
+    { arbitrary: { runs: 40, seed: 1 } }
+  )
 
   it.prop(
     "agree on raw points, which neither may have chosen",
@@ -280,21 +312,26 @@ describe("the two suites", () => {
     { arbitrary: { runs: 40, seed: 2 } }
   )
 
-  it.prop("seal alike and open each other's packets", [Schema.Natural, Schema.Uint8Array], ([seed, body]) => {
-    const material = random(seed, 28)
-    const headerLength = seed % 26
-    const number = seed * 4_194_301
-    const packet = join(random(seed + 1, headerLength), body, new Uint8Array(16))
-    const twin = packet.slice()
-    const end = packet.length
-    nobleSuite.packetKey(material).seal(packet, 0, headerLength, end - 16, number)
-    nodeSuite.packetKey(material).seal(twin, 0, headerLength, end - 16, number)
-    assert.deepStrictEqual(packet, twin)
-    assert.isTrue(nobleSuite.packetKey(material).open(twin, 0, headerLength, end, number))
-    assert.isTrue(nodeSuite.packetKey(material).open(packet, 0, headerLength, end, number))
-    assert.deepStrictEqual(packet.subarray(headerLength, end - 16), body)
-    assert.deepStrictEqual(twin.subarray(headerLength, end - 16), body)
-  }, { arbitrary: { runs: 200, seed: 3 } })
+  it.prop(
+    "seal alike and open each other's packets",
+    [Schema.Natural, Schema.Uint8Array],
+    ([seed, body]) => {
+      const material = random(seed, 28)
+      const headerLength = seed % 26
+      const number = seed * 4_194_301
+      const packet = join(random(seed + 1, headerLength), body, new Uint8Array(16))
+      const twin = packet.slice()
+      const end = packet.length
+      nobleSuite.packetKey(material).seal(packet, 0, headerLength, end - 16, number)
+      nodeSuite.packetKey(material).seal(twin, 0, headerLength, end - 16, number)
+      assert.deepStrictEqual(packet, twin)
+      assert.isTrue(nobleSuite.packetKey(material).open(twin, 0, headerLength, end, number))
+      assert.isTrue(nodeSuite.packetKey(material).open(packet, 0, headerLength, end, number))
+      assert.deepStrictEqual(packet.subarray(headerLength, end - 16), body)
+      assert.deepStrictEqual(twin.subarray(headerLength, end - 16), body)
+    },
+    { arbitrary: { runs: 200, seed: 3 } }
+  )
 })
 
 describe("entropy", () => {

@@ -77,10 +77,13 @@ export class Dialogue {
     const suite = recordingSuite(this.derived)
     const common = { suite, pair: this.pair, run: this.run }
     this.sender = new SenderEpochs({
-      ...common, entropy: recordingEntropy(seed + 2, this.senderDrew), staticSecret: this.secret0
+      ...common,
+      entropy: recordingEntropy(seed + 2, this.senderDrew),
+      staticSecret: this.secret0
     })
     this.receiverOptions = {
-      ...common, entropy: recordingEntropy(seed + 3, this.receiverDrew),
+      ...common,
+      entropy: recordingEntropy(seed + 3, this.receiverDrew),
       staticSecret: staticSecret(nodeSuite, peer.privateKey, own.publicKey, this.pair)!
     }
     this.receiver = new ReceiverEpochs(this.receiverOptions)

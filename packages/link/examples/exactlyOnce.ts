@@ -9,7 +9,7 @@ import { readings } from "./readings.ts"
  * twice.
  */
 export const summarize = (database: DatabaseSync) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     database.exec(`
       CREATE TABLE IF NOT EXISTS sums (sensor TEXT PRIMARY KEY, readings INTEGER NOT NULL, celsius REAL NOT NULL);
       CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY CHECK (id = 1), position INTEGER NOT NULL);

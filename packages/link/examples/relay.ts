@@ -40,7 +40,7 @@ export const relay = (options: RelayOptions) => {
   )
   const system = Layer.mergeAll(Cryptography.layerNode, Entropy.layerSystem)
 
-  return Effect.gen(function*() {
+  return Effect.gen(function* () {
     const output = yield* Output.open(alarms, {
       source: "relay",
       peer: { publicKey: station.publicKey, address: resolveHost(station.host, station.port) }

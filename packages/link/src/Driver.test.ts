@@ -71,7 +71,13 @@ class ScriptedSender implements SenderMachine {
 }
 
 const driven = (machine: ScriptedSender, destination: Address | undefined = place("peer")): DrivenSender => ({
-  machine, destination, name: { source: "s", input: "i" }, counters: {}, collect() {}, settle() {}, close() {}
+  machine,
+  destination,
+  name: { source: "s", input: "i" },
+  counters: {},
+  collect() {},
+  settle() {},
+  close() {}
 })
 
 /** A receiver that answers each datagram to where it came from, at the end of the batch. */
@@ -101,7 +107,11 @@ class ScriptedReceiver implements ReceiverMachine {
 }
 
 const receiverOf = (machine: ScriptedReceiver): DrivenReceiver => ({
-  machine, counters: {}, collect() {}, settle() {}, close() {}
+  machine,
+  counters: {},
+  collect() {},
+  settle() {},
+  close() {}
 })
 
 const driverWith = (...senders: ReadonlyArray<DrivenSender>) => {
@@ -117,7 +127,14 @@ describe("Driver", () => {
     const [a, b, c] = [new ScriptedSender(0xfffffffe, 1), new ScriptedSender(0xfffffffe, 2), new ScriptedSender(7, 1)]
     const { driver, socket } = driverWith(driven(a), driven(b), driven(c))
     const from = place("peer")
-    const arrivals = [answer(0xfffffffe, 2), answer(7, 1), answer(0xfffffffe, 3), answer(8, 1), data(), Uint8Array.of(0x80)]
+    const arrivals = [
+      answer(0xfffffffe, 2),
+      answer(7, 1),
+      answer(0xfffffffe, 3),
+      answer(8, 1),
+      data(),
+      Uint8Array.of(0x80)
+    ]
     socket.waiting = arrivals.map((bytes) => ({ bytes, from }))
     driver.turn(0)
     assert.deepStrictEqual([a.claimed, b.claimed, c.claimed], [[], [2], [1]])
@@ -176,7 +193,10 @@ describe("Driver", () => {
     assert.strictEqual(driver.counters.datagramsReceived, 1_024)
     while (driver.turn(0));
     assert.strictEqual(driver.counters.datagramsReceived, 1_500)
-    assert.strictEqual(socket.sent.reduce((sum, { count }) => sum + count, 0), 1_500)
+    assert.strictEqual(
+      socket.sent.reduce((sum, { count }) => sum + count, 0),
+      1_500
+    )
   })
 
   it("shares a turn fairly among outputs that could each fill it", () => {
@@ -234,79 +254,95 @@ const settle = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 
 describe("LinkNode", () => {
   it("takes a turn at every deadline, at its time, however deadlines move", () => {
-    const exit = new Sim().run(Effect.gen(function*() {
-      const { seam } = yield* LinkNode
-      const machine = new ScriptedSender(1)
-      seam.driver.addSender(driven(machine))
-      let state = 7
-      const asked: Array<Micros> = []
-      for (let i = 0; i < 300; i++) {
-        state = (state * 48_271) % 2_147_483_647
-        machine.at = seam.now() + 1 + state % 20_000
-        seam.wake()
-        yield* settle
-        if (i % 3 === 0) {
-          // Moved to earlier before it came.
-          machine.at = seam.now() + 1 + state % 100
+    const exit = new Sim().run(
+      Effect.gen(function* () {
+        const { seam } = yield* LinkNode
+        const machine = new ScriptedSender(1)
+        seam.driver.addSender(driven(machine))
+        let state = 7
+        const asked: Array<Micros> = []
+        for (let i = 0; i < 300; i++) {
+          state = (state * 48_271) % 2_147_483_647
+          machine.at = seam.now() + 1 + (state % 20_000)
           seam.wake()
+          yield* settle
+          if (i % 3 === 0) {
+            // Moved to earlier before it came.
+            machine.at = seam.now() + 1 + (state % 100)
+            seam.wake()
+          }
+          asked.push(machine.at)
+          yield* Effect.sleep(25)
         }
-        asked.push(machine.at)
-        yield* Effect.sleep(25)
-      }
-      assert.deepStrictEqual(machine.timeouts, asked)
-    }).pipe(Effect.provide(nodeOn("alice"))))
+        assert.deepStrictEqual(machine.timeouts, asked)
+      }).pipe(Effect.provide(nodeOn("alice")))
+    )
     assert.isTrue(Exit.isSuccess(exit), String(exit))
   })
 
   it("opens its socket again when it died, at the same address, and reports both", () => {
     const sim = new Sim()
-    const exit = sim.run(Effect.gen(function*() {
-      const deaths = [yield* Deferred.make<never, SocketError>(), yield* Deferred.make<never, SocketError>()]
-      const opened: Array<{ readonly at: Address; readonly time: Micros; readonly socket: ScriptedSocket }> = []
-      let refusals = 0
-      const error = new SocketError({ operation: "receive", address: place("here"), code: "EBADF", remedy: "wait" })
-      const sockets = DatagramSocket.of({
-        open: (at) => Effect.suspend(() => {
-          if (opened.length === 1 && refusals++ < 2) return Effect.fail(error)
-          const socket = new ScriptedSocket(Deferred.await(deaths[opened.length]!))
-          opened.push({ at, time: sim.now, socket })
-          return Effect.succeed(socket)
+    const exit = sim.run(
+      Effect.gen(function* () {
+        const deaths = [yield* Deferred.make<never, SocketError>(), yield* Deferred.make<never, SocketError>()]
+        const opened: Array<{ readonly at: Address; readonly time: Micros; readonly socket: ScriptedSocket }> = []
+        let refusals = 0
+        const error = new SocketError({ operation: "receive", address: place("here"), code: "EBADF", remedy: "wait" })
+        const sockets = DatagramSocket.of({
+          open: (at) =>
+            Effect.suspend(() => {
+              if (opened.length === 1 && refusals++ < 2) return Effect.fail(error)
+              const socket = new ScriptedSocket(Deferred.await(deaths[opened.length]!))
+              opened.push({ at, time: sim.now, socket })
+              return Effect.succeed(socket)
+            })
         })
+        const node = LinkNode.layer({ identity, listen: { host: "0.0.0.0", port: 0 } }).pipe(
+          Layer.provide(Layer.succeed(DatagramSocket, sockets)),
+          Layer.provide(machinery)
+        )
+        yield* Effect.gen(function* () {
+          const { counters, seam } = yield* LinkNode
+          yield* Effect.sleep(1)
+          yield* Deferred.fail(deaths[0]!, error)
+          yield* Effect.sleep(1_000)
+          assert.deepStrictEqual(
+            opened.map(({ at }) => at),
+            [{ host: "0.0.0.0", port: 0 }, place("here")]
+          )
+          assert.strictEqual(opened[1]!.time - opened[0]!.time, 301_000)
+          const machine = new ScriptedSender(9, 4)
+          seam.driver.addSender(driven(machine))
+          opened[1]!.socket.waiting.push({ bytes: answer(9, 4), from: place("peer") })
+          opened[1]!.socket.onReadable!()
+          yield* settle
+          assert.deepStrictEqual(machine.claimed, [4])
+          const { driver, events } = yield* counters
+          assert.strictEqual(driver.socketFailures, 1)
+          assert.deepStrictEqual(events, { SocketFailed: 1, SocketReopened: 1 })
+        }).pipe(Effect.provide(node))
       })
-      const node = LinkNode.layer({ identity, listen: { host: "0.0.0.0", port: 0 } }).pipe(
-        Layer.provide(Layer.succeed(DatagramSocket, sockets)), Layer.provide(machinery)
-      )
-      yield* Effect.gen(function*() {
-        const { counters, seam } = yield* LinkNode
-        yield* Effect.sleep(1)
-        yield* Deferred.fail(deaths[0]!, error)
-        yield* Effect.sleep(1_000)
-        assert.deepStrictEqual(opened.map(({ at }) => at), [{ host: "0.0.0.0", port: 0 }, place("here")])
-        assert.strictEqual(opened[1]!.time - opened[0]!.time, 301_000)
-        const machine = new ScriptedSender(9, 4)
-        seam.driver.addSender(driven(machine))
-        opened[1]!.socket.waiting.push({ bytes: answer(9, 4), from: place("peer") })
-        opened[1]!.socket.onReadable!()
-        yield* settle
-        assert.deepStrictEqual(machine.claimed, [4])
-        const { driver, events } = yield* counters
-        assert.strictEqual(driver.socketFailures, 1)
-        assert.deepStrictEqual(events, { SocketFailed: 1, SocketReopened: 1 })
-      }).pipe(Effect.provide(node))
-    }))
+    )
     assert.isTrue(Exit.isSuccess(exit), String(exit))
   })
 
   it("fails to open, typed, when the first socket cannot be bound", () => {
     const layer = LinkNode.layer({ identity, listen: { host: "bob", port: 1 } }).pipe(
-      Layer.provide(VirtualNetwork.host("alice")), Layer.provide(VirtualNetwork.layer({ seed: 1 })), Layer.provide(machinery)
+      Layer.provide(VirtualNetwork.host("alice")),
+      Layer.provide(VirtualNetwork.layer({ seed: 1 })),
+      Layer.provide(machinery)
     )
     const exit = new Sim().run(Effect.flip(Effect.provide(Effect.void, layer)))
-    assert.isTrue(Exit.isSuccess(exit) && exit.value instanceof SocketError && exit.value.code === "EADDRNOTAVAIL", String(exit))
+    assert.isTrue(
+      Exit.isSuccess(exit) && exit.value instanceof SocketError && exit.value.code === "EADDRNOTAVAIL",
+      String(exit)
+    )
   })
 })
 
 const nodeOn = (host: string) =>
   LinkNode.layer({ identity, listen: { host, port: 0 } }).pipe(
-    Layer.provide(VirtualNetwork.host(host)), Layer.provide(VirtualNetwork.layer({ seed: 1 })), Layer.provide(machinery)
+    Layer.provide(VirtualNetwork.host(host)),
+    Layer.provide(VirtualNetwork.layer({ seed: 1 })),
+    Layer.provide(machinery)
   )

@@ -76,7 +76,13 @@ const stallPause: Micros = 1_000
 
 export class Driver {
   readonly counters: DriverCounters = {
-    turns: 0, datagramsReceived: 0, datagramsSent: 0, answersUnclaimed: 0, dataUnclaimed: 0, runts: 0, socketFailures: 0
+    turns: 0,
+    datagramsReceived: 0,
+    datagramsSent: 0,
+    answersUnclaimed: 0,
+    dataUnclaimed: 0,
+    runts: 0,
+    socketFailures: 0
   }
   /** The open socket; undefined while it is being opened again. */
   socket: OpenSocket | undefined
@@ -108,7 +114,7 @@ export class Driver {
   #enlist(sender: DrivenSender): void {
     const prefix = sender.machine.runPrefix
     this.#prefixes.set(sender, prefix)
-    this.#byRunPrefix.set(prefix, [...this.#byRunPrefix.get(prefix) ?? [], sender])
+    this.#byRunPrefix.set(prefix, [...(this.#byRunPrefix.get(prefix) ?? []), sender])
   }
 
   #delist(sender: DrivenSender): void {

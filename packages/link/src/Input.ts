@@ -104,13 +104,14 @@ const defaultBytes = 1_048_576
  * Declares an input until the scope closes: senders of its shape are accepted from now on, others refused with reason
  * 2; without a declaration it is reason 1 (spec §11.1). May be opened several times with one stream type.
  */
-const open = Effect.fnUntraced(function*<A>(type: StreamType<A>): Effect.fn.Return<
-  Input<A>, OpenInputError, Inputs | Scope.Scope
-> {
+const open = Effect.fnUntraced(function* <A>(
+  type: StreamType<A>
+): Effect.fn.Return<Input<A>, OpenInputError, Inputs | Scope.Scope> {
   const { seam: intake } = yield* Inputs
   yield* Effect.acquireRelease(
     Effect.suspend(() =>
-      intake.openInput(type.input, type.shape) ? Effect.void : Effect.fail(new InputConflict({ input: type.input }))),
+      intake.openInput(type.input, type.shape) ? Effect.void : Effect.fail(new InputConflict({ input: type.input }))
+    ),
     () => Effect.sync(() => intake.closeInput(type.input))
   )
   return inputOf(type, intake)
@@ -125,14 +126,16 @@ const inputOf = <A>(type: StreamType<A>, intake: Intake): Input<A> => {
   return {
     input,
     chunks: ({ consumer, ...limits }) =>
-      Stream.unwrap(Effect.gen(function*() {
-        yield* takeConsumer(intake, input, consumer)
-        const position = yield* inbox.consumerPosition(input, consumer)
-        return Stream.map(chunksFrom(type, intake, position, limits), (chunk): ConsumerChunk<A> => ({
-          ...chunk,
-          acknowledge: inbox.acknowledge(input, consumer, chunk.end)
-        }))
-      })),
+      Stream.unwrap(
+        Effect.gen(function* () {
+          yield* takeConsumer(intake, input, consumer)
+          const position = yield* inbox.consumerPosition(input, consumer)
+          return Stream.map(chunksFrom(type, intake, position, limits), (chunk): ConsumerChunk<A> => ({
+            ...chunk,
+            acknowledge: inbox.acknowledge(input, consumer, chunk.end)
+          }))
+        })
+      ),
     from: (position, limits = {}) => chunksFrom(type, intake, position, limits),
     position: (consumer) => inbox.consumerPosition(input, consumer),
     acknowledge: (consumer, position) => inbox.acknowledge(input, consumer, position),
@@ -149,7 +152,8 @@ const takeConsumer = (
 ): Effect.Effect<void, ConsumerBusy, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.suspend(() =>
-      intake.takeConsumer(input, consumer) ? Effect.void : Effect.fail(new ConsumerBusy({ input, consumer }))),
+      intake.takeConsumer(input, consumer) ? Effect.void : Effect.fail(new ConsumerBusy({ input, consumer }))
+    ),
     () => Effect.sync(() => intake.releaseConsumer(input, consumer))
   )
 
@@ -161,19 +165,21 @@ const chunksFrom = <A>(
   limits: ChunkLimits
 ): Stream.Stream<Chunk<A>, StoreError | UndecodableRecord> => {
   const most = { records: limits.maximumRecords ?? defaultRecords, bytes: limits.maximumBytes ?? defaultBytes }
-  return Stream.fromPull(Effect.map(Stream.toPull(inbox.grown(type.input)), (growth) => {
-    let after = position
-    const pull: Pull.Pull<readonly [Chunk<A>], StoreError | UndecodableRecord> = Effect.suspend(() =>
-      Effect.flatMap(inbox.read(type.input, after, most), (records): typeof pull => {
-        if (records.length === 0) return Effect.andThen(growth, pull)
-        const chunk = decodeChunk(type, records)
-        if (Result.isFailure(chunk)) return Effect.fail(chunk.failure)
-        after = chunk.success.end
-        return Effect.succeed([chunk.success])
-      })
-    )
-    return pull
-  })).pipe(Stream.scoped)
+  return Stream.fromPull(
+    Effect.map(Stream.toPull(inbox.grown(type.input)), (growth) => {
+      let after = position
+      const pull: Pull.Pull<readonly [Chunk<A>], StoreError | UndecodableRecord> = Effect.suspend(() =>
+        Effect.flatMap(inbox.read(type.input, after, most), (records): typeof pull => {
+          if (records.length === 0) return Effect.andThen(growth, pull)
+          const chunk = decodeChunk(type, records)
+          if (Result.isFailure(chunk)) return Effect.fail(chunk.failure)
+          after = chunk.success.end
+          return Effect.succeed([chunk.success])
+        })
+      )
+      return pull
+    })
+  ).pipe(Stream.scoped)
 }
 
 /** Records with their values, up to the first that is none; that one fails when it stands first. */

@@ -35,18 +35,21 @@ export class ReceiverPresent extends Data.TaggedError("ReceiverPresent")<{}> {
 }
 
 /** What receives on a node. Use `Input.open` to declare inputs. */
-export class Inputs extends Context.Service<Inputs, {
-  /** Allows a peer, or changes which sources it may send as; effective with its next packet. */
-  readonly allow: (peer: AllowedPeer) => Effect.Effect<void, UnusablePeer>
-  /** Disallows a peer: from now on it is met with silence. What it stored stays. */
-  readonly revoke: (publicKey: Uint8Array) => Effect.Effect<void>
-  /** What the inbox holds, by input. */
-  readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
-  /** Looks at the inbox's cursors again, after somebody else changed them. */
-  readonly revise: Effect.Effect<void>
-  /** What `Input.open` works on; applications have no use for it. */
-  readonly seam: Intake
-}>()("@pure-link/link/Inputs") {
+export class Inputs extends Context.Service<
+  Inputs,
+  {
+    /** Allows a peer, or changes which sources it may send as; effective with its next packet. */
+    readonly allow: (peer: AllowedPeer) => Effect.Effect<void, UnusablePeer>
+    /** Disallows a peer: from now on it is met with silence. What it stored stays. */
+    readonly revoke: (publicKey: Uint8Array) => Effect.Effect<void>
+    /** What the inbox holds, by input. */
+    readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
+    /** Looks at the inbox's cursors again, after somebody else changed them. */
+    readonly revise: Effect.Effect<void>
+    /** What `Input.open` works on; applications have no use for it. */
+    readonly seam: Intake
+  }
+>()("@pure-link/link/Inputs") {
   /**
    * Attaches a receiver to the node, with the inbox in the context, until the scope closes. Refuses all inputs until
    * they are opened.
@@ -56,7 +59,7 @@ export class Inputs extends Context.Service<Inputs, {
   ): Layer.Layer<Inputs, UnusablePeer | ReceiverPresent, LinkNode | Inbox> => Layer.effect(Inputs, attach(options))
 }
 
-const attach = Effect.fnUntraced(function*(options: InputsOptions) {
+const attach = Effect.fnUntraced(function* (options: InputsOptions) {
   const { seam } = yield* LinkNode
   const inbox = yield* Inbox
   if (seam.driver.receiver) return yield* new ReceiverPresent()

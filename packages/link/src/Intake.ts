@@ -39,7 +39,7 @@ export class Intake implements DrivenReceiver {
   }
 
   /** Attaches the machine to the node and starts committing; both end with the scope. */
-  readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function*() {
+  readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function* () {
     const { driver, guard, wake } = this.#seam
     yield* Effect.forkScoped(guard("writer of the inbox", this.#committing))
     yield* Effect.acquireRelease(
@@ -47,9 +47,10 @@ export class Intake implements DrivenReceiver {
         driver.receiver = this
         wake()
       }),
-      () => Effect.sync(() => {
-        if (driver.receiver === this) driver.receiver = undefined
-      })
+      () =>
+        Effect.sync(() => {
+          if (driver.receiver === this) driver.receiver = undefined
+        })
     )
   })
 
@@ -107,7 +108,7 @@ export class Intake implements DrivenReceiver {
   }
 
   /** Commits whatever waits, again and again; the machine keeps what failed and hands it out again. */
-  readonly #committing: Effect.Effect<never> = Effect.gen({ self: this }, function*() {
+  readonly #committing: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     for (;;) {
       yield* this.#latch.await
       this.#latch.closeUnsafe()
@@ -147,8 +148,8 @@ export class Intake implements DrivenReceiver {
     switch (event._tag) {
       case "RefusalBegan": {
         const { peer, reason } = event
-        const message = `${stream} from ${formatPublicKey(peer)} is refused (reason ${reason}): ` +
-          refusalRemedy(reason)
+        const message =
+          `${stream} from ${formatPublicKey(peer)} is refused (reason ${reason}): ` + refusalRemedy(reason)
         return journal.report({ _tag: "InputRefused", source, input, reason, at, level: "warning", message })
       }
       case "RefusalEnded": {

@@ -24,7 +24,7 @@ export class Journal {
   }
 
   /** A journal whose fiber ends with the scope. */
-  static readonly start: Effect.Effect<Journal, never, Scope.Scope> = Effect.gen(function*() {
+  static readonly start: Effect.Effect<Journal, never, Scope.Scope> = Effect.gen(function* () {
     const journal = new Journal(yield* PubSub.sliding<LinkEvent>(keptEvents))
     yield* Effect.forkScoped(journal.#run)
     return journal
@@ -42,7 +42,7 @@ export class Journal {
     this.#latch.openUnsafe()
   }
 
-  readonly #run: Effect.Effect<never> = Effect.gen({ self: this }, function*() {
+  readonly #run: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     for (;;) {
       yield* this.#latch.await
       yield* Effect.yieldNow

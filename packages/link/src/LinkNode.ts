@@ -64,17 +64,20 @@ export interface NodeSeam {
 }
 
 /** An open node. Use `LinkNode.layer` to make one, `Output.open` and `Inputs.layer` to use it. */
-export class LinkNode extends Context.Service<LinkNode, {
-  /** The bound address, with the port that was taken. */
-  readonly address: Address
-  /** The public half of the node's identity. */
-  readonly publicKey: Uint8Array
-  /** A snapshot of all counters. */
-  readonly counters: Effect.Effect<NodeCounters>
-  /** What happens from now on; a slow reader loses the oldest events, which the log still has. */
-  readonly events: Stream.Stream<LinkEvent>
-  readonly seam: NodeSeam
-}>()("@pure-link/link/LinkNode") {
+export class LinkNode extends Context.Service<
+  LinkNode,
+  {
+    /** The bound address, with the port that was taken. */
+    readonly address: Address
+    /** The public half of the node's identity. */
+    readonly publicKey: Uint8Array
+    /** A snapshot of all counters. */
+    readonly counters: Effect.Effect<NodeCounters>
+    /** What happens from now on; a slow reader loses the oldest events, which the log still has. */
+    readonly events: Stream.Stream<LinkEvent>
+    readonly seam: NodeSeam
+  }
+>()("@pure-link/link/LinkNode") {
   /**
    * Opens the socket and starts the driver. Fails with `SocketError` when the socket cannot be bound at first; one that
    * dies later is opened again, with `SocketFailed` and `SocketReopened` events. Closing the scope ends the driver and
@@ -89,7 +92,7 @@ export class LinkNode extends Context.Service<LinkNode, {
 /** A timer is never set for longer, whatever a machine asks for. */
 const longestSleep: Micros = 3_600_000_000
 
-const openNode = Effect.fnUntraced(function*(options: NodeOptions) {
+const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
   const sockets = yield* DatagramSocket
   const suite = yield* Cryptography
   const entropy = yield* Entropy
@@ -106,11 +109,12 @@ const openNode = Effect.fnUntraced(function*(options: NodeOptions) {
     Effect.onError(effect, (cause) =>
       Effect.sync(() => {
         if (Cause.hasInterruptsOnly(cause)) return
-        const message = `the ${part} died of an error of Pure Link itself; close the node and open it again: ` +
-          Cause.pretty(cause)
+        const message =
+          `the ${part} died of an error of Pure Link itself; close the node and open it again: ` + Cause.pretty(cause)
         journal.report({ _tag: "NodeFailed", at: now(), level: "error", message })
         driver.close()
-      }))
+      })
+    )
   yield* Effect.forkScoped(guard("driver", loop.run(scope)))
   return LinkNode.of({
     address,
@@ -118,7 +122,13 @@ const openNode = Effect.fnUntraced(function*(options: NodeOptions) {
     counters: Effect.sync(() => snapshot(driver, journal)),
     events: journal.events,
     seam: {
-      options, suite, entropy, driver, journal, now, guard,
+      options,
+      suite,
+      entropy,
+      driver,
+      journal,
+      now,
+      guard,
       makeController: congestion.make,
       trace: options.trace ?? silentTrace,
       wake: loop.wake
@@ -153,7 +163,7 @@ class Loop {
 
   /** Turns for ever. The latch is closed before state is read, so that nothing that happens later is missed. */
   run(scope: Scope.Scope): Effect.Effect<never> {
-    return Effect.gen({ self: this }, function*() {
+    return Effect.gen({ self: this }, function* () {
       for (;;) {
         yield* this.#latch.await
         if (this.#gather) yield* Effect.yieldNow

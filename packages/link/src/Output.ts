@@ -94,9 +94,10 @@ export type OpenError = WrongOutbox | InvalidPeerKey | InvalidName
  * What the outbox holds from earlier lives goes out at once. Closing loses nothing: the outbox keeps what is not
  * STORED.
  */
-const open = Effect.fnUntraced(function*<A>(type: StreamType<A>, options: OutputOptions): Effect.fn.Return<
-  Output<A>, OpenError, LinkNode | Outbox | Scope.Scope
-> {
+const open = Effect.fnUntraced(function* <A>(
+  type: StreamType<A>,
+  options: OutputOptions
+): Effect.fn.Return<Output<A>, OpenError, LinkNode | Outbox | Scope.Scope> {
   const { seam } = yield* LinkNode
   const outbox = yield* Outbox
   const clock = yield* Clock.Clock
@@ -107,7 +108,9 @@ const open = Effect.fnUntraced(function*<A>(type: StreamType<A>, options: Output
     catch: (error) => new InvalidPeerKey({ detail: error instanceof Error ? error.message : String(error) })
   })
   const link = new OutputLink({
-    seam, machine, outbox,
+    seam,
+    machine,
+    outbox,
     wallClock: () => clock.currentTimeMillisUnsafe(),
     keys: { peer: formatPublicKey(peer.publicKey), own: formatPublicKey(seam.options.identity.publicKey) }
   })
@@ -166,7 +169,8 @@ const outputOf = <A>(type: StreamType<A>, link: OutputLink, outbox: Outbox["Serv
       if (records.sizes.length === 0) return Effect.succeed(receipt(outbox.state().last + 1, 0))
       return outbox.append(from === undefined ? records : { ...records, from }).pipe(
         Effect.onExit((exit) =>
-          Effect.sync(() => link.appended(Exit.isSuccess(exit) ? exit.value : undefined, records))),
+          Effect.sync(() => link.appended(Exit.isSuccess(exit) ? exit.value : undefined, records))
+        ),
         Effect.map((first) => receipt(first, records.sizes.length))
       )
     })

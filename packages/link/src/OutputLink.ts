@@ -6,7 +6,13 @@
 import type { Outbox } from "@pure-link/ports"
 import type { SenderEvent, SenderLink } from "@pure-link/sender"
 import {
-  type Address, formatAddress, type Micros, type RecordBatch, type RecordNumber, type RefusalReason, type StreamName
+  type Address,
+  formatAddress,
+  type Micros,
+  type RecordBatch,
+  type RecordNumber,
+  type RefusalReason,
+  type StreamName
 } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -90,17 +96,18 @@ export class OutputLink implements DrivenSender {
   }
 
   /** The fibers that do what takes time; they end with the scope, and what is STORED leaves the outbox at last. */
-  readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function*() {
+  readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function* () {
     yield* Effect.addFinalizer(() => Effect.ignore(this.#removeStored))
     const { guard } = this.#seam
     yield* Effect.forkScoped(guard("reader of an outbox", this.#reading))
     yield* Effect.forkScoped(guard("cleaner of an outbox", this.#removing))
     yield* Effect.acquireRelease(
       Effect.sync(() => this.#seam.driver.addSender(this)),
-      () => Effect.sync(() => {
-        this.#seam.driver.removeSender(this)
-        this.close()
-      })
+      () =>
+        Effect.sync(() => {
+          this.#seam.driver.removeSender(this)
+          this.close()
+        })
     )
     this.#seam.wake()
   })
@@ -253,7 +260,7 @@ export class OutputLink implements DrivenSender {
   }
 
   /** Reads what the machine wants and the last append did not bring. */
-  readonly #reading: Effect.Effect<never> = Effect.gen({ self: this }, function*() {
+  readonly #reading: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     for (;;) {
       yield* this.#readLatch.await
       this.#readLatch.closeUnsafe()
@@ -278,7 +285,7 @@ export class OutputLink implements DrivenSender {
   }
 
   /** Removes what is STORED, a group at a time. */
-  readonly #removing: Effect.Effect<never> = Effect.gen({ self: this }, function*() {
+  readonly #removing: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     for (;;) {
       yield* this.#removeLatch.await
       yield* Effect.sleep(removalLinger)
@@ -295,9 +302,11 @@ export class OutputLink implements DrivenSender {
     const through = this.#storedThrough
     if (through <= this.#removedThrough || this.#forked) return Effect.void
     return this.#outbox.removeThrough(through).pipe(
-      Effect.tap(Effect.sync(() => {
-        this.#removedThrough = Math.max(this.#removedThrough, through)
-      })),
+      Effect.tap(
+        Effect.sync(() => {
+          this.#removedThrough = Math.max(this.#removedThrough, through)
+        })
+      ),
       Effect.tapError((error) => Effect.sync(() => this.#reportStore(error.message)))
     )
   })
@@ -309,7 +318,9 @@ export class OutputLink implements DrivenSender {
 }
 
 const nothingFrom = (first: RecordNumber): RecordBatch => ({
-  first, bytes: new Uint8Array(0), sizes: new Uint32Array(0)
+  first,
+  bytes: new Uint8Array(0),
+  sizes: new Uint32Array(0)
 })
 
 /** The first records of a batch, at least one, while they fit what is wanted. */

@@ -35,8 +35,10 @@ export class ForkedOutbox extends Data.TaggedError("ForkedOutbox")<{
   readonly detail: string
 }> {
   override get message(): string {
-    return `the outbox of "${this.source}" for "${this.input}" is a copy of another (${this.detail}, n = ${this.n}); ` +
+    return (
+      `the outbox of "${this.source}" for "${this.input}" is a copy of another (${this.detail}, n = ${this.n}); ` +
       "make a new outbox and append what is missing to it: the old one keeps all that it holds"
+    )
   }
 }
 
@@ -46,8 +48,10 @@ export class OutputClosed extends Data.TaggedError("OutputClosed")<{
   readonly input: string
 }> {
   override get message(): string {
-    return `the output of "${this.source}" for "${this.input}" was closed first; ` +
+    return (
+      `the output of "${this.source}" for "${this.input}" was closed first; ` +
       "the records are safe in the outbox, open it again to go on"
+    )
   }
 }
 
@@ -59,8 +63,10 @@ export class WrongOutbox extends Data.TaggedError("WrongOutbox")<{
   override get message(): string {
     const say = (name: { readonly source: string; readonly input: string; readonly shape: Id64 }) =>
       `"${name.source}" → "${name.input}", shape ${formatShape(name.shape)}`
-    return `the outbox is of ${say(this.found)}, not of ${say(this.expected)}; ` +
+    return (
+      `the outbox is of ${say(this.found)}, not of ${say(this.expected)}; ` +
       "drain it with the stream type it was made for, or open another outbox file"
+    )
   }
 }
 

@@ -29,24 +29,27 @@ interface Keeping {
  * Opens the first socket, fails if that fails, and keeps one open until the scope closes. Succeeds with the bound
  * address.
  */
-export const keepSocket = Effect.fnUntraced(function*(keeping: Keeping, listen: Address): Effect.fn.Return<
-  Address, SocketError, Scope.Scope
-> {
+export const keepSocket = Effect.fnUntraced(function* (
+  keeping: Keeping,
+  listen: Address
+): Effect.fn.Return<Address, SocketError, Scope.Scope> {
   const scope = yield* Effect.scope
   const first = yield* openIn(keeping, listen, scope)
   const address = first.socket.local
-  yield* Effect.forkScoped(Effect.gen(function*() {
-    for (let current = first;;) {
-      const error = yield* Effect.flip(current.socket.died)
-      keeping.driver.socket = undefined
-      keeping.driver.counters.socketFailures++
-      report(keeping, "SocketFailed", address, `the socket died and is being opened again: ${error.message}`)
-      yield* Scope.close(current.scope, Exit.void)
-      current = yield* reopen(keeping, address, scope)
-      const { local } = current.socket
-      report(keeping, "SocketReopened", local, `the socket is open again at ${formatAddress(local)}`)
-    }
-  }))
+  yield* Effect.forkScoped(
+    Effect.gen(function* () {
+      for (let current = first; ;) {
+        const error = yield* Effect.flip(current.socket.died)
+        keeping.driver.socket = undefined
+        keeping.driver.counters.socketFailures++
+        report(keeping, "SocketFailed", address, `the socket died and is being opened again: ${error.message}`)
+        yield* Scope.close(current.scope, Exit.void)
+        current = yield* reopen(keeping, address, scope)
+        const { local } = current.socket
+        report(keeping, "SocketReopened", local, `the socket is open again at ${formatAddress(local)}`)
+      }
+    })
+  )
   return address
 })
 
@@ -56,7 +59,7 @@ interface Kept {
 }
 
 const openIn = (keeping: Keeping, at: Address, parent: Scope.Scope): Effect.Effect<Kept, SocketError> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const scope = yield* Scope.fork(parent)
     const opening = Scope.provide(keeping.open(at), scope)
     const socket = yield* Effect.onError(opening, (cause) => Scope.close(scope, Exit.failCause(cause)))
@@ -66,8 +69,8 @@ const openIn = (keeping: Keeping, at: Address, parent: Scope.Scope): Effect.Effe
     return { socket, scope }
   })
 
-const reopen = Effect.fnUntraced(function*(keeping: Keeping, at: Address, parent: Scope.Scope) {
-  for (let pause = firstPauseMillis;; pause = Math.min(2 * pause, longestPauseMillis)) {
+const reopen = Effect.fnUntraced(function* (keeping: Keeping, at: Address, parent: Scope.Scope) {
+  for (let pause = firstPauseMillis; ; pause = Math.min(2 * pause, longestPauseMillis)) {
     const opened = yield* Effect.result(openIn(keeping, at, parent))
     if (Result.isSuccess(opened)) return opened.success
     yield* Effect.sleep(pause)
@@ -76,5 +79,9 @@ const reopen = Effect.fnUntraced(function*(keeping: Keeping, at: Address, parent
 
 const report = (keeping: Keeping, tag: "SocketFailed" | "SocketReopened", address: Address, message: string): void =>
   keeping.journal.report({
-    _tag: tag, at: keeping.now(), level: tag === "SocketFailed" ? "error" : "info", address, message
+    _tag: tag,
+    at: keeping.now(),
+    level: tag === "SocketFailed" ? "error" : "info",
+    address,
+    message
   })

@@ -10,7 +10,7 @@ const at = (through: number, time: number): StoredAt => ({ through, at: time, at
 
 describe("StoredLog", () => {
   it.effect("lets go whoever waits for a number that an advance covers, and nobody else", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const log = new StoredLog<string>(10, at(10, 0))
       const wait = (number: number) => Effect.forkChild(log.wait(number), { startImmediately: true })
       const [early, twelve, again, late] = [yield* wait(10), yield* wait(12), yield* wait(12), yield* wait(14)]
@@ -23,20 +23,22 @@ describe("StoredLog", () => {
       assert.strictEqual(log.through, 13)
       log.advance(at(14, 7))
       assert.deepStrictEqual(yield* Fiber.join(late), at(14, 7))
-    }))
+    })
+  )
 
   it.effect("knows afterwards when a number was stored, as far as its ring reaches", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const log = new StoredLog<string>(0, at(0, 0))
       for (let n = 2; n <= 20_000; n += 2) log.advance(at(n, n))
       for (const n of [19_999, 20_000, 15_001, 12_345]) {
-        assert.deepStrictEqual(yield* log.wait(n), at(n + n % 2, n + n % 2))
+        assert.deepStrictEqual(yield* log.wait(n), at(n + (n % 2), n + (n % 2)))
       }
       assert.isAbove((yield* log.wait(1)).at, 11_000)
-    }))
+    })
+  )
 
   it.effect("fails present and future waits once it ended, but not what was stored before", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const log = new StoredLog<string>(0, at(0, 0))
       log.advance(at(3, 1))
       const waiting = yield* Effect.forkChild(log.wait(4), { startImmediately: true })
@@ -44,17 +46,23 @@ describe("StoredLog", () => {
       assert.deepStrictEqual(yield* Fiber.await(waiting), Exit.fail("closed"))
       assert.deepStrictEqual(yield* Effect.exit(log.wait(5)), Exit.fail("closed"))
       assert.deepStrictEqual(yield* log.wait(3), at(3, 1))
-    }))
+    })
+  )
 })
 
 describe("Watched", () => {
   it.effect("shows the present value, then newer ones, and to a slow reader the newest", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const watched = new Watched(1)
       const seen: Array<number> = []
       const reader = yield* watched.changes.pipe(
         Stream.take(3),
-        Stream.runForEach((value) => Effect.andThen(Effect.sync(() => seen.push(value)), Effect.yieldNow)),
+        Stream.runForEach((value) =>
+          Effect.andThen(
+            Effect.sync(() => seen.push(value)),
+            Effect.yieldNow
+          )
+        ),
         Effect.forkChild({ startImmediately: true })
       )
       watched.set(2)
@@ -67,5 +75,6 @@ describe("Watched", () => {
       assert.strictEqual(seen[0], 1)
       assert.strictEqual(seen[2], 4)
       assert.isTrue(seen[1] === 2 || seen[1] === 3)
-    }))
+    })
+  )
 })

@@ -28,14 +28,23 @@ describe("StreamType", () => {
       name: Schema.String.annotate({ title: "Name", description: "what it is called", examples: ["a"] }),
       level: Schema.Literals(["low", "high"])
     }).annotate({ identifier: "Thing", description: "a thing" })
-    const branded = Schema.Struct({ name: Schema.String.pipe(Schema.brand("Name")), level: Schema.Literals(["low", "high"]) })
-    class Named extends Schema.Class<Named>("SomeName")({ name: Schema.String, level: Schema.Literals(["low", "high"]) }) {}
+    const branded = Schema.Struct({
+      name: Schema.String.pipe(Schema.brand("Name")),
+      level: Schema.Literals(["low", "high"])
+    })
+    class Named extends Schema.Class<Named>("SomeName")({
+      name: Schema.String,
+      level: Schema.Literals(["low", "high"])
+    }) {}
     for (const other of [reordered, annotated, branded, Named]) assert.strictEqual(shape(other), shape(plain))
   })
 
   it("does not change its shape with the names of the parts of a recursive type", () => {
     const tree = (identifier: string) => {
-      interface Tree { readonly label: string; readonly children: ReadonlyArray<Tree> }
+      interface Tree {
+        readonly label: string
+        readonly children: ReadonlyArray<Tree>
+      }
       const Tree: Schema.Codec<Tree> = Schema.Struct({
         label: Schema.String,
         children: Schema.Array(Schema.suspend((): Schema.Codec<Tree> => Tree))
@@ -63,12 +72,19 @@ describe("StreamType", () => {
       Schema.Tuple([Schema.Finite, Schema.String]),
       Schema.String
     ]
-    const shapes = [...variants.map((schema) => shape(schema)), StreamType.bytes("x", "").shape, StreamType.bytes("x", "a").shape]
+    const shapes = [
+      ...variants.map((schema) => shape(schema)),
+      StreamType.bytes("x", "").shape,
+      StreamType.bytes("x", "a").shape
+    ]
     assert.strictEqual(new Set(shapes).size, shapes.length)
   })
 
   it("renders a property called like a keyword as a property", () => {
-    assert.include(renderSchema(Schema.Struct({ title: Schema.String, enum: Schema.Finite })), '"title":{"type":"string"}')
+    assert.include(
+      renderSchema(Schema.Struct({ title: Schema.String, enum: Schema.Finite })),
+      '"title":{"type":"string"}'
+    )
   })
 
   it.prop("gives back every value that it encoded", [Arbitrary.array(Arbitrary.schema(Reading))], ([values]) => {
@@ -78,7 +94,9 @@ describe("StreamType", () => {
     let offset = 0
     assert.strictEqual(records.sizes.length, values.length)
     for (const [index, size] of records.sizes.entries()) {
-      assert.isTrue(equal(Result.getOrThrow(type.decode(records.bytes.subarray(offset, offset + size))), values[index]!))
+      assert.isTrue(
+        equal(Result.getOrThrow(type.decode(records.bytes.subarray(offset, offset + size))), values[index]!)
+      )
       offset += size
     }
     assert.strictEqual(offset, records.bytes.length)

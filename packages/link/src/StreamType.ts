@@ -23,8 +23,10 @@ export class UnencodableValue extends Data.TaggedError("UnencodableValue")<{
   readonly detail: string
 }> {
   override get message(): string {
-    return `value ${this.index} is no record of input "${this.input}": ${this.detail}; ` +
+    return (
+      `value ${this.index} is no record of input "${this.input}": ${this.detail}; ` +
       "correct the value, nothing was appended"
+    )
   }
 }
 
@@ -40,8 +42,10 @@ export class UndecodableRecord extends Data.TaggedError("UndecodableRecord")<{
   readonly detail: string
 }> {
   override get message(): string {
-    return `record ${this.position} of input "${this.input}", from "${this.source}", is no value: ${this.detail}; ` +
+    return (
+      `record ${this.position} of input "${this.input}", from "${this.source}", is no value: ${this.detail}; ` +
       `correct the schema, or step over it with acknowledge(consumer, ${this.position})`
+    )
   }
 }
 
@@ -63,8 +67,10 @@ export class InvalidName extends Data.TaggedError("InvalidName")<{
   readonly name: string
 }> {
   override get message(): string {
-    return `${JSON.stringify(this.name)} is no name of ${this.kind === "input" ? "an input" : "a source"}: ` +
+    return (
+      `${JSON.stringify(this.name)} is no name of ${this.kind === "input" ? "an input" : "a source"}: ` +
       `use 1 to ${longestName} B of UTF-8`
+    )
   }
 }
 
@@ -157,4 +163,3 @@ const parse = (record: Uint8Array): Result.Result<unknown, string> => {
     return Result.fail(`it is no JSON text: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
-

@@ -29,13 +29,15 @@ export class Watched<A> {
   }
 
   /** Emits the present value and every newer one. */
-  readonly changes: Stream.Stream<A> = Stream.fromPull(Effect.sync(() => {
-    let seen = -1
-    const next: Effect.Effect<readonly [A]> = Effect.suspend(() => {
-      if (seen === this.#version) return Effect.andThen(Deferred.await(this.#changed), next)
-      seen = this.#version
-      return Effect.succeed([this.#value] as const)
+  readonly changes: Stream.Stream<A> = Stream.fromPull(
+    Effect.sync(() => {
+      let seen = -1
+      const next: Effect.Effect<readonly [A]> = Effect.suspend(() => {
+        if (seen === this.#version) return Effect.andThen(Deferred.await(this.#changed), next)
+        seen = this.#version
+        return Effect.succeed([this.#value] as const)
+      })
+      return next
     })
-    return next
-  }))
+  )
 }

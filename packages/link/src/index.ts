@@ -2,7 +2,13 @@
 export type { DriverCounters } from "./Driver.ts"
 export type { DeliberateFaults } from "./Faults.ts"
 export {
-  type Chunk, type ChunkLimits, ConsumerBusy, type ConsumerChunk, Input, InputConflict, type InputRecord,
+  type Chunk,
+  type ChunkLimits,
+  ConsumerBusy,
+  type ConsumerChunk,
+  Input,
+  InputConflict,
+  type InputRecord,
   type OpenInputError
 } from "./Input.ts"
 export { Inputs, type InputsOptions, ReceiverPresent, UnusablePeer } from "./Inputs.ts"
@@ -11,10 +17,20 @@ export { LinkNode, type NodeCounters, type NodeOptions } from "./LinkNode.ts"
 export { type AppendError, type OpenError, Output, type OutputOptions, type Receipt } from "./Output.ts"
 export type { OutputEnded } from "./OutputLink.ts"
 export {
-  ForkedOutbox, InvalidPeerKey, OutputClosed, type OutputState, refusalRemedy, WrongOutbox
+  ForkedOutbox,
+  InvalidPeerKey,
+  OutputClosed,
+  type OutputState,
+  refusalRemedy,
+  WrongOutbox
 } from "./OutputState.ts"
 export type { LookUp } from "./peerAddress.ts"
 export type { StoredAt } from "./StoredLog.ts"
 export {
-  InvalidName, joinRecords, type RecordBytes, StreamType, UndecodableRecord, UnencodableValue
+  InvalidName,
+  joinRecords,
+  type RecordBytes,
+  StreamType,
+  UndecodableRecord,
+  UnencodableValue
 } from "./StreamType.ts"

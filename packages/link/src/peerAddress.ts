@@ -24,7 +24,7 @@ const silencePauseMillis = 30_000
 
 /** Keeps an output's destination at what its peer's look-up says. */
 export const followAddress = (lookUp: LookUp, seam: NodeSeam, link: OutputLink): Effect.Effect<never> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     for (;;) {
       const found = yield* find(lookUp, seam, link)
       if (link.destination === undefined || formatAddress(link.destination) !== formatAddress(found)) {
@@ -39,8 +39,8 @@ export const followAddress = (lookUp: LookUp, seam: NodeSeam, link: OutputLink):
     }
   })
 
-const find = Effect.fnUntraced(function*(lookUp: LookUp, seam: NodeSeam, link: OutputLink) {
-  for (let pause = firstRetryMillis;; pause = Math.min(2 * pause, longestRetryMillis)) {
+const find = Effect.fnUntraced(function* (lookUp: LookUp, seam: NodeSeam, link: OutputLink) {
+  for (let pause = firstRetryMillis; ; pause = Math.min(2 * pause, longestRetryMillis)) {
     const found = yield* Effect.result(lookUp)
     if (Result.isSuccess(found)) return found.success
     const detail = found.failure.message

@@ -30,12 +30,16 @@ const isObject = (value: Json): value is JsonObject =>
 export const canonicalJson = (value: Json): string => {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (!isObject(value)) return JSON.stringify(value)
-  const entries = Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key]!)}`)
+  const entries = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key]!)}`)
   return `{${entries.join(",")}}`
 }
 
 const sorted = (values: ReadonlyArray<Json>): ReadonlyArray<Json> =>
-  values.map((value) => [canonicalJson(value), value] as const).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0)
+  values
+    .map((value) => [canonicalJson(value), value] as const)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
     .map(([, value]) => value)
 
 /**

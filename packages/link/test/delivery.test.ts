@@ -13,88 +13,115 @@ import * as Fiber from "effect/Fiber"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import {
-  badLink, blobs, device, deviceNode, Dice, hub, manySizes,
-  numbers, outbox, play, sameRecords, take
+  badLink,
+  blobs,
+  device,
+  deviceNode,
+  Dice,
+  hub,
+  manySizes,
+  numbers,
+  outbox,
+  play,
+  sameRecords,
+  take
 } from "./world.ts"
 
 describe("a stream", () => {
   it.for([1, 2, 3, 4])("arrives exactly once and in order through loss, copies and overtaking (seed %i)", (seed) => {
     const sent = manySizes(new Dice(seed), 300)
-    const records = play(Effect.gen(function*() {
-      const receiving = yield* Effect.forkScoped(take(blobs, sent.length))
-      yield* Effect.gen(function*() {
-        const output = yield* Output.open(blobs, device)
-        for (let i = 0; i < sent.length; i += 10) yield* output.appendAll(sent.slice(i, i + 10))
-        assert.strictEqual((yield* output.drained).through, sent.length)
-        assert.deepStrictEqual(yield* output.state, { _tag: "Idle" })
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
-      return yield* Fiber.join(receiving)
-    }).pipe(Effect.provide(hub())), { seed, link: badLink })
+    const records = play(
+      Effect.gen(function* () {
+        const receiving = yield* Effect.forkScoped(take(blobs, sent.length))
+        yield* Effect.gen(function* () {
+          const output = yield* Output.open(blobs, device)
+          for (let i = 0; i < sent.length; i += 10) yield* output.appendAll(sent.slice(i, i + 10))
+          assert.strictEqual((yield* output.drained).through, sent.length)
+          assert.deepStrictEqual(yield* output.state, { _tag: "Idle" })
+        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
+        return yield* Fiber.join(receiving)
+      }).pipe(Effect.provide(hub())),
+      { seed, link: badLink }
+    )
     sameRecords(records, sent)
   })
 
   it("carries the longest record and the empty one", () => {
     const sent = [new Uint8Array(0), new Uint8Array(16_777_216).fill(7), new Uint8Array(0), Uint8Array.of(1)]
-    const records = play(Effect.gen(function*() {
-      const receiving = yield* Effect.forkScoped(take(blobs, sent.length))
-      yield* Effect.gen(function*() {
-        const output = yield* Output.open(blobs, device)
-        yield* output.appendAll(sent)
-        yield* output.drained
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
-      return yield* Fiber.join(receiving)
-    }).pipe(Effect.provide(hub())))
+    const records = play(
+      Effect.gen(function* () {
+        const receiving = yield* Effect.forkScoped(take(blobs, sent.length))
+        yield* Effect.gen(function* () {
+          const output = yield* Output.open(blobs, device)
+          yield* output.appendAll(sent)
+          yield* output.drained
+        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
+        return yield* Fiber.join(receiving)
+      }).pipe(Effect.provide(hub()))
+    )
     sameRecords(records, sent)
   })
 
   it("leaves the outbox once it is STORED, and not before", () => {
     const backing = new OutboxMemory.Backing()
-    play(Effect.gen(function*() {
-      yield* Effect.gen(function*() {
-        const output = yield* Output.open(blobs, device)
-        yield* output.append(Uint8Array.of(1))
-        yield* Effect.sleep(5_000)
-        assert.strictEqual(backing.records.size, 1)
-        yield* Effect.forkScoped(Effect.provide(Effect.scoped(take(blobs, 2)), hub()))
-        yield* output.drained
-        yield* Effect.sleep(1_000)
-        assert.strictEqual(backing.records.size, 0)
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs, { backing })]))
-    }))
+    play(
+      Effect.gen(function* () {
+        yield* Effect.gen(function* () {
+          const output = yield* Output.open(blobs, device)
+          yield* output.append(Uint8Array.of(1))
+          yield* Effect.sleep(5_000)
+          assert.strictEqual(backing.records.size, 1)
+          yield* Effect.forkScoped(Effect.provide(Effect.scoped(take(blobs, 2)), hub()))
+          yield* output.drained
+          yield* Effect.sleep(1_000)
+          assert.strictEqual(backing.records.size, 0)
+        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs, { backing })]))
+      })
+    )
   })
 
   it("tells with each receipt when it was stored, however late it is asked", () => {
-    play(Effect.gen(function*() {
-      yield* Input.open(blobs)
-      yield* Effect.gen(function*() {
-        const output = yield* Output.open(blobs, device)
-        const first = yield* output.append(Uint8Array.of(1))
-        const second = yield* Effect.andThen(Effect.sleep(3_000), output.appendAll([Uint8Array.of(2), Uint8Array.of(3)]))
-        const nothing = yield* output.appendAll([])
-        assert.deepStrictEqual([first.first, first.last, second.first, second.last], [1, 1, 2, 3])
-        const last = yield* second.stored
-        const early = yield* first.stored
-        assert.deepStrictEqual([early.through, last.through], [1, 3])
-        assert.isAtLeast(last.atMicros - early.atMicros, 2_900_000)
-        assert.isAtMost(early.at, 200)
-        assert.isAtLeast(last.at, yield* Effect.map(Clock.currentTimeMillis, (now) => now - 200))
-        assert.strictEqual((yield* nothing.stored).through, 3)
-        assert.strictEqual(yield* output.storedThrough, 3)
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
-    }).pipe(Effect.provide(hub())))
+    play(
+      Effect.gen(function* () {
+        yield* Input.open(blobs)
+        yield* Effect.gen(function* () {
+          const output = yield* Output.open(blobs, device)
+          const first = yield* output.append(Uint8Array.of(1))
+          const second = yield* Effect.andThen(
+            Effect.sleep(3_000),
+            output.appendAll([Uint8Array.of(2), Uint8Array.of(3)])
+          )
+          const nothing = yield* output.appendAll([])
+          assert.deepStrictEqual([first.first, first.last, second.first, second.last], [1, 1, 2, 3])
+          const last = yield* second.stored
+          const early = yield* first.stored
+          assert.deepStrictEqual([early.through, last.through], [1, 3])
+          assert.isAtLeast(last.atMicros - early.atMicros, 2_900_000)
+          assert.isAtMost(early.at, 200)
+          assert.isAtLeast(last.at, yield* Effect.map(Clock.currentTimeMillis, (now) => now - 200))
+          assert.strictEqual((yield* nothing.stored).through, 3)
+          assert.strictEqual(yield* output.storedThrough, 3)
+        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
+      }).pipe(Effect.provide(hub()))
+    )
   })
 
   it("goes out as full packets when many append at once", () => {
-    play(Effect.gen(function*() {
-      yield* Input.open(blobs)
-      yield* Effect.gen(function*() {
-        const output = yield* Output.open(blobs, device)
-        yield* Effect.all(numbers(200).map(() => output.append(new Uint8Array(50))), { concurrency: "unbounded" })
-        yield* output.drained
-        const { outputs } = yield* (yield* LinkNode).counters
-        assert.isAtMost(outputs[0]!.counters["packetsSent"]!, 40)
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
-    }).pipe(Effect.provide(hub())))
+    play(
+      Effect.gen(function* () {
+        yield* Input.open(blobs)
+        yield* Effect.gen(function* () {
+          const output = yield* Output.open(blobs, device)
+          yield* Effect.all(
+            numbers(200).map(() => output.append(new Uint8Array(50))),
+            { concurrency: "unbounded" }
+          )
+          yield* output.drained
+          const { outputs } = yield* (yield* LinkNode).counters
+          assert.isAtMost(outputs[0]!.counters["packetsSent"]!, 40)
+        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
+      }).pipe(Effect.provide(hub()))
+    )
   })
 })
 
@@ -103,26 +130,29 @@ describe("restarts", () => {
     const dice = new Dice(seed)
     const backing = new OutboxMemory.Backing()
     const sent = manySizes(dice, 200)
-    const records = play(Effect.gen(function*() {
-      const receiving = yield* Effect.forkScoped(take(blobs, sent.length))
-      let finished = false
-      while (!finished) {
-        const life = yield* Effect.gen(function*() {
-          const output = yield* Output.open(blobs, device)
-          for (;;) {
-            const start = backing.contents!.last
-            if (start >= sent.length) break
-            yield* output.appendAll(sent.slice(start, start + 7))
-            yield* Effect.sleep(5)
-          }
-          yield* output.drained
-          finished = true
-        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs, { backing })]), Effect.forkChild)
-        yield* Effect.raceFirst(Fiber.await(life), Effect.sleep(20 + dice.below(400)))
-        yield* Fiber.interrupt(life)
-      }
-      return yield* Fiber.join(receiving)
-    }).pipe(Effect.provide(hub())), { seed, link: badLink })
+    const records = play(
+      Effect.gen(function* () {
+        const receiving = yield* Effect.forkScoped(take(blobs, sent.length))
+        let finished = false
+        while (!finished) {
+          const life = yield* Effect.gen(function* () {
+            const output = yield* Output.open(blobs, device)
+            for (;;) {
+              const start = backing.contents!.last
+              if (start >= sent.length) break
+              yield* output.appendAll(sent.slice(start, start + 7))
+              yield* Effect.sleep(5)
+            }
+            yield* output.drained
+            finished = true
+          }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs, { backing })]), Effect.forkChild)
+          yield* Effect.raceFirst(Fiber.await(life), Effect.sleep(20 + dice.below(400)))
+          yield* Fiber.interrupt(life)
+        }
+        return yield* Fiber.join(receiving)
+      }).pipe(Effect.provide(hub())),
+      { seed, link: badLink }
+    )
     sameRecords(records, sent)
   })
 
@@ -130,55 +160,63 @@ describe("restarts", () => {
     const dice = new Dice(seed)
     const backing = new InboxMemory.Backing()
     const sent = manySizes(dice, 200)
-    play(Effect.gen(function*() {
-      const sending = yield* Effect.gen(function*() {
-        const output = yield* Output.open(blobs, device)
-        for (let i = 0; i < sent.length; i += 5) {
-          yield* output.appendAll(sent.slice(i, i + 5))
-          yield* Effect.sleep(100)
+    play(
+      Effect.gen(function* () {
+        const sending = yield* Effect.gen(function* () {
+          const output = yield* Output.open(blobs, device)
+          for (let i = 0; i < sent.length; i += 5) {
+            yield* output.appendAll(sent.slice(i, i + 5))
+            yield* Effect.sleep(100)
+          }
+          yield* output.drained
+        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]), Effect.forkChild)
+        while (sending.pollUnsafe() === undefined) {
+          const life = yield* Effect.forkChild(
+            Effect.andThen(Input.open(blobs), Effect.never).pipe(Effect.scoped, Effect.provide(hub({ backing })))
+          )
+          yield* Effect.raceFirst(Fiber.await(sending), Effect.sleep(3_000 + dice.below(3_000)))
+          yield* Fiber.interrupt(life)
         }
-        yield* output.drained
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]), Effect.forkChild)
-      while (sending.pollUnsafe() === undefined) {
-        const life = yield* Effect.forkChild(Effect.andThen(Input.open(blobs), Effect.never).pipe(
-          Effect.scoped, Effect.provide(hub({ backing }))
-        ))
-        yield* Effect.raceFirst(Fiber.await(sending), Effect.sleep(3_000 + dice.below(3_000)))
-        yield* Fiber.interrupt(life)
-      }
-      yield* Fiber.join(sending)
-      sameRecords(yield* Effect.provide(Effect.scoped(take(blobs, sent.length)), hub({ backing })), sent)
-    }), { seed, link: badLink })
+        yield* Fiber.join(sending)
+        sameRecords(yield* Effect.provide(Effect.scoped(take(blobs, sent.length)), hub({ backing })), sent)
+      }),
+      { seed, link: badLink }
+    )
   })
 
   it("of a receiver are over within seconds for a sender that goes on", () => {
     const backing = new InboxMemory.Backing()
     const up = Effect.andThen(Input.open(blobs), Effect.never).pipe(Effect.scoped, Effect.provide(hub({ backing })))
-    play(Effect.gen(function*() {
-      const output = yield* Output.open(blobs, device)
-      const first = yield* Effect.forkChild(up)
-      yield* (yield* output.append(Uint8Array.of(1))).stored
-      yield* Fiber.interrupt(first)
-      yield* Effect.forkChild(up)
-      const receipt = yield* output.append(Uint8Array.of(2))
-      const begun = yield* Clock.currentTimeMillis
-      yield* receipt.stored
-      assert.isBelow((yield* Clock.currentTimeMillis) - begun, 6_000)
-      assert.strictEqual((yield* (yield* LinkNode).counters).events["SilentRecovery"], 1)
-    }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)])), { link: { delayMicros: 10_000 } })
+    play(
+      Effect.gen(function* () {
+        const output = yield* Output.open(blobs, device)
+        const first = yield* Effect.forkChild(up)
+        yield* (yield* output.append(Uint8Array.of(1))).stored
+        yield* Fiber.interrupt(first)
+        yield* Effect.forkChild(up)
+        const receipt = yield* output.append(Uint8Array.of(2))
+        const begun = yield* Clock.currentTimeMillis
+        yield* receipt.stored
+        assert.isBelow((yield* Clock.currentTimeMillis) - begun, 6_000)
+        assert.strictEqual((yield* (yield* LinkNode).counters).events["SilentRecovery"], 1)
+      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)])),
+      { link: { delayMicros: 10_000 } }
+    )
   })
 })
 
 describe("TestClock", () => {
   it.effect("drives the same nodes as the simulator", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const sent = manySizes(new Dice(9), 50)
       const receiving = yield* Effect.forkChild(take(blobs, sent.length))
-      const sending = yield* Effect.forkChild(Effect.gen(function*() {
-        const output = yield* Output.open(blobs, device)
-        yield* output.appendAll(sent)
-        return (yield* output.drained).through
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)])))
+      const sending = yield* Effect.forkChild(
+        Effect.gen(function* () {
+          const output = yield* Output.open(blobs, device)
+          yield* output.appendAll(sent)
+          return (yield* output.drained).through
+        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]))
+      )
       // In steps: time must not run away before the first fiber sleeps.
       for (let step = 0; step < 300; step++) yield* TestClock.adjust("100 millis")
       assert.strictEqual(yield* Fiber.join(sending), sent.length)
@@ -187,5 +225,6 @@ describe("TestClock", () => {
       Effect.provide(hub()),
       Effect.provide(VirtualNetwork.layer({ seed: 4, link: badLink })),
       Effect.provideService(References.MinimumLogLevel, "None")
-    ))
+    )
+  )
 })

@@ -30,15 +30,24 @@ const document = readFileSync(join(import.meta.dirname, "../../../docs/library.m
 
 /** Code blocks that say which file they are: a comment line `<!-- packages/link/examples/x.ts -->` before them. */
 const blocks = new Map(
-  [...document.matchAll(/<!-- packages\/link\/examples\/(\S+) -->\n```ts\n([\s\S]*?)```/g)]
-    .map(([, file, code]) => [file!, code!])
+  [...document.matchAll(/<!-- packages\/link\/examples\/(\S+) -->\n```ts\n([\s\S]*?)```/g)].map(([, file, code]) => [
+    file!,
+    code!
+  ])
 )
 
-const [greenhouse, hub, station] = [1, 2, 3].map((seed) => keyPair(nodeSuite, seededEntropy(seed))) as [Keys, Keys, Keys]
+const [greenhouse, hub, station] = [1, 2, 3].map((seed) => keyPair(nodeSuite, seededEntropy(seed))) as [
+  Keys,
+  Keys,
+  Keys
+]
 type Keys = ReturnType<typeof keyPair>
 
 const system = Layer.mergeAll(
-  Cryptography.layerNode, Entropy.layerSystem, DatagramSocketNode.layer, CongestionControl.layerCubic
+  Cryptography.layerNode,
+  Entropy.layerSystem,
+  DatagramSocketNode.layer,
+  CongestionControl.layerCubic
 )
 const nodeOf = (identity: Keys) => LinkNode.layer({ identity, listen: { host: "127.0.0.1", port: 0 } })
 const inputsFor = (sender: Keys) =>
@@ -49,18 +58,22 @@ const outboxOf = (source: string) =>
   )
 
 const reading = (index: number): Reading => ({
-  sensor: `sensor-${index % 3}`, celsius: 35 + index % 10, takenAt: DateTime.makeUnsafe(1_000_000 + index)
+  sensor: `sensor-${index % 3}`,
+  celsius: 35 + (index % 10),
+  takenAt: DateTime.makeUnsafe(1_000_000 + index)
 })
 const batch = Array.from({ length: 200 }, (_, index) => reading(index))
 
 /** Runs a program on a receiving hub, and beside it the sending example with the hub's address. */
 const withHub = <A, E>(program: (send: Effect.Effect<number, unknown>) => Effect.Effect<A, E, LinkNode | Inputs>) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const node = yield* LinkNode
     const address = { host: "127.0.0.1", port: node.address.port }
-    return yield* program(report({ publicKey: hub.publicKey, address }, batch).pipe(
-      Effect.provide(Layer.mergeAll(outboxOf("greenhouse-3"), nodeOf(greenhouse).pipe(Layer.provide(system))))
-    ))
+    return yield* program(
+      report({ publicKey: hub.publicKey, address }, batch).pipe(
+        Effect.provide(Layer.mergeAll(outboxOf("greenhouse-3"), nodeOf(greenhouse).pipe(Layer.provide(system))))
+      )
+    )
   }).pipe(Effect.provide(inputsFor(greenhouse).pipe(Layer.provideMerge(nodeOf(hub)), Layer.provide(system))))
 
 describe("docs/library.md", () => {
@@ -71,50 +84,65 @@ describe("docs/library.md", () => {
   })
 
   it.live("appends and consumes at least once, over real UDP", () =>
-    withHub((send) => Effect.gen(function*() {
-      const seen: Array<Reading> = []
-      const all = yield* Deferred.make<void>()
-      const consumer = yield* Effect.forkChild(consume((value) => Effect.suspend(() => {
-        if (seen.push(value) === batch.length) Deferred.doneUnsafe(all, Effect.void)
-        return Effect.void
-      })))
-      assert.strictEqual(yield* send, batch.length)
-      yield* Deferred.await(all)
-      yield* Fiber.interrupt(consumer)
-      assert.deepStrictEqual(seen, batch)
-    })))
+    withHub((send) =>
+      Effect.gen(function* () {
+        const seen: Array<Reading> = []
+        const all = yield* Deferred.make<void>()
+        const consumer = yield* Effect.forkChild(
+          consume((value) =>
+            Effect.suspend(() => {
+              if (seen.push(value) === batch.length) Deferred.doneUnsafe(all, Effect.void)
+              return Effect.void
+            })
+          )
+        )
+        assert.strictEqual(yield* send, batch.length)
+        yield* Deferred.await(all)
+        yield* Fiber.interrupt(consumer)
+        assert.deepStrictEqual(seen, batch)
+      })
+    )
+  )
 
   it.live("counts every reading exactly once, killed and started again in between", () =>
-    withHub((send) => Effect.gen(function*() {
-      const database = new DatabaseSync(":memory:")
-      const total = () =>
-        (database.prepare("SELECT ifnull(sum(readings), 0) AS total FROM sums").get() as { total: number }).total
-      const first = yield* Effect.forkChild(summarize(database))
-      yield* send
-      while (total() < batch.length) yield* Effect.sleep(1)
-      yield* Fiber.interrupt(first)
-      const second = yield* Effect.forkChild(summarize(database))
-      yield* Effect.sleep(20)
-      yield* Fiber.interrupt(second)
-      assert.strictEqual(total(), batch.length)
-    })))
+    withHub((send) =>
+      Effect.gen(function* () {
+        const database = new DatabaseSync(":memory:")
+        const total = () =>
+          (database.prepare("SELECT ifnull(sum(readings), 0) AS total FROM sums").get() as { total: number }).total
+        const first = yield* Effect.forkChild(summarize(database))
+        yield* send
+        while (total() < batch.length) yield* Effect.sleep(1)
+        yield* Fiber.interrupt(first)
+        const second = yield* Effect.forkChild(summarize(database))
+        yield* Effect.sleep(20)
+        yield* Fiber.interrupt(second)
+        assert.strictEqual(total(), batch.length)
+      })
+    )
+  )
 
   it.live("relays in both roles on one socket, with stores on disk, and tells when it is drained", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "pure-link-"))),
         (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
       )
       const port = yield* freePort
       const hot = batch.filter(({ celsius }) => celsius > 40)
-      const arrived = yield* Effect.gen(function*() {
+      const arrived = yield* Effect.gen(function* () {
         const { address } = yield* LinkNode
         const input = yield* Input.open(alarms)
-        const relaying = yield* Effect.forkChild(relay({
-          identity: hub, folder, port, greenhouse: greenhouse.publicKey,
-          station: { publicKey: station.publicKey, host: "127.0.0.1", port: address.port }
-        }))
-        yield* Effect.gen(function*() {
+        const relaying = yield* Effect.forkChild(
+          relay({
+            identity: hub,
+            folder,
+            port,
+            greenhouse: greenhouse.publicKey,
+            station: { publicKey: station.publicKey, host: "127.0.0.1", port: address.port }
+          })
+        )
+        yield* Effect.gen(function* () {
           const peer = { publicKey: hub.publicKey, address: { host: "127.0.0.1", port } }
           const output = yield* Output.open(readings, { source: "greenhouse-3", peer })
           yield* output.appendAll(batch)
@@ -124,7 +152,9 @@ describe("docs/library.md", () => {
           Effect.provide(Layer.mergeAll(outboxOf("greenhouse-3"), nodeOf(greenhouse).pipe(Layer.provide(system))))
         )
         const records = yield* input.from(0).pipe(
-          Stream.flatMap((chunk) => Stream.fromIterable(chunk.records)), Stream.take(hot.length), Stream.runCollect
+          Stream.flatMap((chunk) => Stream.fromIterable(chunk.records)),
+          Stream.take(hot.length),
+          Stream.runCollect
         )
         yield* Fiber.interrupt(relaying)
         return records.map(({ value }) => value)
@@ -132,8 +162,12 @@ describe("docs/library.md", () => {
         Effect.scoped,
         Effect.provide(inputsFor(hub).pipe(Layer.provideMerge(nodeOf(station)), Layer.provide(system)))
       )
-      assert.deepStrictEqual(arrived, hot.map(({ celsius, sensor }) => ({ sensor, celsius })))
-    }))
+      assert.deepStrictEqual(
+        arrived,
+        hot.map(({ celsius, sensor }) => ({ sensor, celsius }))
+      )
+    })
+  )
 })
 
 /** A port that was free a moment ago. */

@@ -29,7 +29,12 @@ export const blobs = StreamType.bytes("blobs", "raw")
 
 /** Ten per cent of everything that can befall a datagram, and jitter far above its spacing. */
 export const badLink: Partial<LinkOptions> = {
-  delayMicros: 10_000, jitterMicros: 5_000, loss: 0.05, duplicate: 0.05, reorder: 0.03, reorderMicros: 30_000
+  delayMicros: 10_000,
+  jitterMicros: 5_000,
+  loss: 0.05,
+  duplicate: 0.05,
+  reorder: 0.03,
+  reorderMicros: 30_000
 }
 
 let lives = 0
@@ -41,7 +46,9 @@ const machinery = Layer.mergeAll(Cryptography.layerNode, CongestionControl.layer
 /** A node on a host of the network. */
 export const node = (host: string, identity: KeyPair, options: Partial<NodeOptions> = {}) =>
   LinkNode.layer({ identity, listen: { host, port: 0 }, ...options }).pipe(
-    Layer.provide(VirtualNetwork.host(host)), Layer.provide(machinery), Layer.provide(freshEntropy)
+    Layer.provide(VirtualNetwork.host(host)),
+    Layer.provide(machinery),
+    Layer.provide(freshEntropy)
   )
 
 export const hubNode = (options: Partial<NodeOptions> = {}) =>
@@ -61,7 +68,9 @@ export const inputs = (options: InboxMemory.Options & Partial<InputsOptions> = {
   const everyone = [{ publicKey: identities.device.publicKey, sources: "any" as const }]
   const { peers = everyone, streamBytes, totalBytes, ...inbox } = options
   return Inputs.layer({
-    peers, ...(streamBytes === undefined ? {} : { streamBytes }), ...(totalBytes === undefined ? {} : { totalBytes })
+    peers,
+    ...(streamBytes === undefined ? {} : { streamBytes }),
+    ...(totalBytes === undefined ? {} : { totalBytes })
   }).pipe(Layer.provide(InboxMemory.layer(inbox)))
 }
 
@@ -70,13 +79,17 @@ export const hub = (options: Parameters<typeof inputs>[0] & { readonly node?: Pa
   inputs(options).pipe(Layer.provideMerge(hubNode(options.node)))
 
 /** All records of an input from a position on, up to a count, as they are. */
-export const take = <A>(type: StreamType<A>, count: number, from = 0): Effect.Effect<
-  ReadonlyArray<Chunk<A>["records"][number]>, unknown, Inputs | Scope.Scope
-> =>
-  Effect.gen(function*() {
+export const take = <A>(
+  type: StreamType<A>,
+  count: number,
+  from = 0
+): Effect.Effect<ReadonlyArray<Chunk<A>["records"][number]>, unknown, Inputs | Scope.Scope> =>
+  Effect.gen(function* () {
     const input = yield* Input.open(type)
     return yield* input.from(from).pipe(
-      Stream.flatMap((chunk) => Stream.fromIterable(chunk.records)), Stream.take(count), Stream.runCollect
+      Stream.flatMap((chunk) => Stream.fromIterable(chunk.records)),
+      Stream.take(count),
+      Stream.runCollect
     )
   })
 
@@ -96,7 +109,7 @@ export const play = <A, E>(
 export class Dice {
   #state: number
   constructor(seed: number) {
-    this.#state = 1 + Math.abs(seed) % 2_147_483_646
+    this.#state = 1 + (Math.abs(seed) % 2_147_483_646)
   }
   below(limit: number): number {
     this.#state = (this.#state * 48_271) % 2_147_483_647
@@ -122,7 +135,10 @@ export const sameRecords = (
   records: ReadonlyArray<{ readonly number: number; readonly value: Uint8Array }>,
   sent: ReadonlyArray<Uint8Array>
 ): void => {
-  assert.deepStrictEqual(records.map(({ number }) => number), numbers(sent.length))
+  assert.deepStrictEqual(
+    records.map(({ number }) => number),
+    numbers(sent.length)
+  )
   for (const [index, { value }] of records.entries()) {
     assert.isTrue(Buffer.from(value).equals(sent[index]!), `record ${index + 1}`)
   }

@@ -5,8 +5,8 @@ import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
 /**
- * Where datagrams go and come from. Opening and closing are Effects; sending and receiving are plain calls, because
- * they are the packet path. One open socket serves all links of a node, in both roles.
+ * Where datagrams go and come from. Opening and closing are Effects; sending and receiving are plain calls, because they
+ * are the packet path. One open socket serves all links of a node, in both roles.
  */
 
 /** What happened on a socket since it was opened; counts of datagrams unless named otherwise. */
@@ -68,9 +68,12 @@ export class SocketError extends Data.TaggedError("SocketError")<{
   }
 }
 
-export class DatagramSocket extends Context.Service<DatagramSocket, {
-  /**
-   * Binds a socket; it closes with the scope. Port 0 takes a free one; host `::` is dual stack, `0.0.0.0` IPv4 only.
-   */
-  readonly open: (at: Address) => Effect.Effect<OpenSocket, SocketError, Scope.Scope>
-}>()("@pure-link/ports/DatagramSocket") {}
+export class DatagramSocket extends Context.Service<
+  DatagramSocket,
+  {
+    /**
+     * Binds a socket; it closes with the scope. Port 0 takes a free one; host `::` is dual stack, `0.0.0.0` IPv4 only.
+     */
+    readonly open: (at: Address) => Effect.Effect<OpenSocket, SocketError, Scope.Scope>
+  }
+>()("@pure-link/ports/DatagramSocket") {}

@@ -29,38 +29,41 @@ export interface InputSummary {
   readonly consumers: ReadonlyArray<{ readonly consumer: string; readonly position: number }>
 }
 
-export class Inbox extends Context.Service<Inbox, {
-  /** The cursor of the current generation of (source, input), from memory; `undefined` before the first commit. */
-  readonly cursor: (name: StreamName) => StreamCursor | undefined
-  /** Whether a generation was replaced and is refused for ever (spec §8.3). */
-  readonly isRetired: (name: StreamName, generation: Id64) => boolean
-  /** How many retired generations are kept for (source, input). */
-  readonly retiredCount: (name: StreamName) => number
-  /**
-   * Stores batches of different streams in one transaction and succeeds, in their order, once it is on disk. An intent
-   * of a generation that is neither current nor retired replaces the current one, which becomes retired (spec §8.3).
-   * Concurrent calls may share a transaction. Fails as a whole, storing nothing, when the disk is full or the file is
-   * locked.
-   */
-  readonly commit: (intents: ReadonlyArray<StoreIntent>) => Effect.Effect<ReadonlyArray<CommitOutcome>, StoreError>
-  /** Records of an input after a position, in order, at least one if there is one, while they fit both bounds. */
-  readonly read: (
-    input: string,
-    after: number,
-    most: { readonly records: number; readonly bytes: number }
-  ) => Effect.Effect<ReadonlyArray<InboxRecord>, StoreError>
-  /** The last position of an input's log, from memory; 0 before the first. */
-  readonly lastPosition: (input: string) => number
-  /** Emits the last position of an input's log now and whenever it grows; a slow reader sees only the newest. */
-  readonly grown: (input: string) => Stream.Stream<number>
-  /** A named consumer's durable cursor: the last position it acknowledged; 0 before the first. */
-  readonly consumerPosition: (input: string, consumer: string) => Effect.Effect<number, StoreError>
-  /**
-   * Moves a consumer's cursor up to a position, durably; a lower one changes nothing, one beyond the last position
-   * fails.
-   */
-  readonly acknowledge: (input: string, consumer: string, position: number) => Effect.Effect<void, StoreError>
-  /** Deletes records of an input up to a position; stream cursors stay (spec §2.3). Returns how many were deleted. */
-  readonly prune: (input: string, throughPosition: number) => Effect.Effect<number, StoreError>
-  readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
-}>()("@pure-link/ports/Inbox") {}
+export class Inbox extends Context.Service<
+  Inbox,
+  {
+    /** The cursor of the current generation of (source, input), from memory; `undefined` before the first commit. */
+    readonly cursor: (name: StreamName) => StreamCursor | undefined
+    /** Whether a generation was replaced and is refused for ever (spec §8.3). */
+    readonly isRetired: (name: StreamName, generation: Id64) => boolean
+    /** How many retired generations are kept for (source, input). */
+    readonly retiredCount: (name: StreamName) => number
+    /**
+     * Stores batches of different streams in one transaction and succeeds, in their order, once it is on disk. An intent
+     * of a generation that is neither current nor retired replaces the current one, which becomes retired (spec §8.3).
+     * Concurrent calls may share a transaction. Fails as a whole, storing nothing, when the disk is full or the file is
+     * locked.
+     */
+    readonly commit: (intents: ReadonlyArray<StoreIntent>) => Effect.Effect<ReadonlyArray<CommitOutcome>, StoreError>
+    /** Records of an input after a position, in order, at least one if there is one, while they fit both bounds. */
+    readonly read: (
+      input: string,
+      after: number,
+      most: { readonly records: number; readonly bytes: number }
+    ) => Effect.Effect<ReadonlyArray<InboxRecord>, StoreError>
+    /** The last position of an input's log, from memory; 0 before the first. */
+    readonly lastPosition: (input: string) => number
+    /** Emits the last position of an input's log now and whenever it grows; a slow reader sees only the newest. */
+    readonly grown: (input: string) => Stream.Stream<number>
+    /** A named consumer's durable cursor: the last position it acknowledged; 0 before the first. */
+    readonly consumerPosition: (input: string, consumer: string) => Effect.Effect<number, StoreError>
+    /**
+     * Moves a consumer's cursor up to a position, durably; a lower one changes nothing, one beyond the last position
+     * fails.
+     */
+    readonly acknowledge: (input: string, consumer: string, position: number) => Effect.Effect<void, StoreError>
+    /** Deletes records of an input up to a position; stream cursors stay (spec §2.3). Returns how many were deleted. */
+    readonly prune: (input: string, throughPosition: number) => Effect.Effect<number, StoreError>
+    readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
+  }
+>()("@pure-link/ports/Inbox") {}

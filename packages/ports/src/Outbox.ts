@@ -34,35 +34,38 @@ export interface ProducerPosition {
   readonly position: number
 }
 
-export class Outbox extends Context.Service<Outbox, {
-  /** The stream this outbox was made for: source, input and shape. */
-  readonly stream: StreamName & { readonly shape: Id64 }
-  /** The present state, from memory. */
-  readonly state: () => OutboxState
-  /**
-   * Appends records in order and succeeds with their first number once they are on disk. Waits while the outbox is at
-   * its byte limit; concurrent appends share one fsync. Interrupting while it waits for room appends nothing; once the
-   * append has begun it completes. `sizes` must add up to `bytes.length`.
-   */
-  readonly append: (records: {
-    readonly bytes: Uint8Array
-    readonly sizes: Uint32Array
-    readonly from?: ProducerPosition
-  }) => Effect.Effect<RecordNumber, RecordTooLong | OutboxFull | StoreError>
-  /** The position of a producer's last append on disk; `undefined` before its first. */
-  readonly producerPosition: (producer: string) => number | undefined
-  /**
-   * Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the
-   * last.
-   */
-  readonly read: (
-    from: RecordNumber,
-    most: { readonly records: number; readonly bytes: number }
-  ) => Effect.Effect<RecordBatch, StoreError>
-  /**
-   * Removes the records up to `n`: they are STORED. Idempotent. They are gone from `state` and `read` at once, and from
-   * the disk in groups soon after; a crash before that brings them back, to be STORED again. Room is made at once if
-   * appends wait for it. Fails when `n` is beyond the last record (spec §8.5), removing nothing.
-   */
-  readonly removeThrough: (n: RecordNumber) => Effect.Effect<void, StoreError>
-}>()("@pure-link/ports/Outbox") {}
+export class Outbox extends Context.Service<
+  Outbox,
+  {
+    /** The stream this outbox was made for: source, input and shape. */
+    readonly stream: StreamName & { readonly shape: Id64 }
+    /** The present state, from memory. */
+    readonly state: () => OutboxState
+    /**
+     * Appends records in order and succeeds with their first number once they are on disk. Waits while the outbox is at
+     * its byte limit; concurrent appends share one fsync. Interrupting while it waits for room appends nothing; once the
+     * append has begun it completes. `sizes` must add up to `bytes.length`.
+     */
+    readonly append: (records: {
+      readonly bytes: Uint8Array
+      readonly sizes: Uint32Array
+      readonly from?: ProducerPosition
+    }) => Effect.Effect<RecordNumber, RecordTooLong | OutboxFull | StoreError>
+    /** The position of a producer's last append on disk; `undefined` before its first. */
+    readonly producerPosition: (producer: string) => number | undefined
+    /**
+     * Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the
+     * last.
+     */
+    readonly read: (
+      from: RecordNumber,
+      most: { readonly records: number; readonly bytes: number }
+    ) => Effect.Effect<RecordBatch, StoreError>
+    /**
+     * Removes the records up to `n`: they are STORED. Idempotent. They are gone from `state` and `read` at once, and from
+     * the disk in groups soon after; a crash before that brings them back, to be STORED again. Room is made at once if
+     * appends wait for it. Fails when `n` is beyond the last record (spec §8.5), removing nothing.
+     */
+    readonly removeThrough: (n: RecordNumber) => Effect.Effect<void, StoreError>
+  }
+>()("@pure-link/ports/Outbox") {}

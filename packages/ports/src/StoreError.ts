@@ -28,7 +28,10 @@ export class StoreError extends Data.TaggedError("StoreError")<{
 }
 
 /** A record longer than the limit of spec §2.4. Nothing of its chunk was appended. */
-export class RecordTooLong extends Data.TaggedError("RecordTooLong")<{ readonly bytes: number; readonly limit: number }> {
+export class RecordTooLong extends Data.TaggedError("RecordTooLong")<{
+  readonly bytes: number
+  readonly limit: number
+}> {
   override get message(): string {
     return `a record of ${this.bytes} B is longer than the limit of ${this.limit} B; split it before appending`
   }

@@ -48,35 +48,44 @@ const answerAll = (acknowledgements: Acknowledgements, twin: Twin, room: number)
   return answers
 }
 
-const steps = Arbitrary.schema(Schema.Array(Schema.Struct({
-  gap: Schema.Literals([1, 1, 1, 1, 2, 3, 40, 700, 20_000]),
-  count: Schema.Literals([1, 2, 31, 32, 33, 300]),
-  stride: Schema.Literals([1, 1, 2, 3, 7]),
-  kept: Schema.Literals(["all", "none", "alternating"]),
-  answers: Schema.Boolean
-})))
+const steps = Arbitrary.schema(
+  Schema.Array(
+    Schema.Struct({
+      gap: Schema.Literals([1, 1, 1, 1, 2, 3, 40, 700, 20_000]),
+      count: Schema.Literals([1, 2, 31, 32, 33, 300]),
+      stride: Schema.Literals([1, 1, 2, 3, 7]),
+      kept: Schema.Literals(["all", "none", "alternating"]),
+      answers: Schema.Boolean
+    })
+  )
+)
 
 describe("acknowledgements", () => {
-  it.prop("report every number, in its list, whatever was opened in whatever order", [steps], ([script]) => {
-    const acknowledgements = new Acknowledgements()
-    const twin = new Twin()
-    let number = -1
-    for (const { gap, count, stride, kept, answers } of script) {
-      number += gap
-      for (let i = 0; i < count; i++, number += stride) {
-        if (!acknowledgements.canRecord(number)) answerAll(acknowledgements, twin, 1_080)
-        const isKept = kept === "all" || (kept === "alternating" && i % 2 === 0)
-        acknowledgements.record(0, number, isKept)
-        twin.record(number, isKept)
+  it.prop(
+    "report every number, in its list, whatever was opened in whatever order",
+    [steps],
+    ([script]) => {
+      const acknowledgements = new Acknowledgements()
+      const twin = new Twin()
+      let number = -1
+      for (const { gap, count, stride, kept, answers } of script) {
+        number += gap
+        for (let i = 0; i < count; i++, number += stride) {
+          if (!acknowledgements.canRecord(number)) answerAll(acknowledgements, twin, 1_080)
+          const isKept = kept === "all" || (kept === "alternating" && i % 2 === 0)
+          acknowledgements.record(0, number, isKept)
+          twin.record(number, isKept)
+        }
+        if (answers) {
+          answerAll(acknowledgements, twin, 1_080)
+          assert.strictEqual(twin.reported.size, twin.all)
+        }
       }
-      if (answers) {
-        answerAll(acknowledgements, twin, 1_080)
-        assert.strictEqual(twin.reported.size, twin.all)
-      }
-    }
-    if (twin.all > 0) answerAll(acknowledgements, twin, 64)
-    assert.strictEqual(twin.reported.size, twin.all)
-  }, { arbitrary: { runs: 60, seed: 11 } })
+      if (twin.all > 0) answerAll(acknowledgements, twin, 64)
+      assert.strictEqual(twin.reported.size, twin.all)
+    },
+    { arbitrary: { runs: 60, seed: 11 } }
+  )
 
   it("report late numbers below the largest", () => {
     const acknowledgements = new Acknowledgements()
@@ -86,7 +95,10 @@ describe("acknowledgements", () => {
       twin.record(number, number % 2 === 0)
       answerAll(acknowledgements, twin, 1_080)
     }
-    assert.deepStrictEqual([...twin.reported].sort((a, b) => a - b), [0, 3, 7, 9, 10, 11])
+    assert.deepStrictEqual(
+      [...twin.reported].sort((a, b) => a - b),
+      [0, 3, 7, 9, 10, 11]
+    )
   })
 
   it("take a handful of bytes for a run without gaps, and reach back over all of it", () => {
@@ -182,7 +194,7 @@ describe("acknowledgements", () => {
   it("cost a bounded number of steps however the numbers look", () => {
     const { nextDown } = NumberBits.prototype
     let questions = 0
-    NumberBits.prototype.nextDown = function(...question) {
+    NumberBits.prototype.nextDown = function (...question) {
       questions += 1
       return nextDown.apply(this, question)
     }

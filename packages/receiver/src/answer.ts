@@ -48,12 +48,15 @@ export const writeAnswer = (run: ReceiverRun, now: Micros, out: Uint8Array, offs
 
 /** Whether STORED is told: the stream is known, and n is its generation's (spec §10.6). */
 const tellsStored = (run: ReceiverRun): boolean =>
-  run.assembledIn !== undefined && run.refusal !== RefusalReason.retiredGeneration &&
+  run.assembledIn !== undefined &&
+  run.refusal !== RefusalReason.retiredGeneration &&
   run.refusal !== RefusalReason.tooManyRuns
 
 const lengthOfNotices = (run: ReceiverRun): number =>
-  (tellsStored(run) ? storedFrameLength : 0) + (run.epochs.accept === undefined ? 0 : acceptFrameLength) +
-  (run.refusal === undefined ? 0 : refusedFrameLength) + (run.stream === undefined ? nameFrameLength : 0)
+  (tellsStored(run) ? storedFrameLength : 0) +
+  (run.epochs.accept === undefined ? 0 : acceptFrameLength) +
+  (run.refusal === undefined ? 0 : refusedFrameLength) +
+  (run.stream === undefined ? nameFrameLength : 0)
 
 const writeNotices = (run: ReceiverRun, out: Uint8Array, offset: number): number => {
   let at = offset

@@ -18,8 +18,7 @@ const keep = (
   bytes: Uint8Array,
   ends: boolean,
   lives = onlyA
-): Verdict =>
-  assembly.keepPart(lives, number, offset, bytes, 0, bytes.length, ends)
+): Verdict => assembly.keepPart(lives, number, offset, bytes, 0, bytes.length, ends)
 
 const wholes = (assembly: Assembly, first: number, parts: ReadonlyArray<Uint8Array>, lives = onlyA): Verdict => {
   const out = new Uint8Array(70_000)
@@ -35,7 +34,7 @@ const storeAll = (assembly: Assembly, mostBytes = 4 * mebibyte): ReadonlyArray<U
   for (let cut = assembly.batch(mostBytes); cut !== undefined; cut = assembly.batch(mostBytes)) {
     assert.strictEqual(cut.batch.first, assembly.n + 1)
     let start = 0
-    for (const size of cut.batch.sizes) records.push(cut.batch.bytes.slice(start, start += size))
+    for (const size of cut.batch.sizes) records.push(cut.batch.bytes.slice(start, (start += size)))
     assembly.advance(assembly.n + cut.batch.sizes.length, cut.lives.at(-1)!.life)
   }
   return records
@@ -45,47 +44,52 @@ const sizesOfScript = Arbitrary.schema(Schema.Array(Schema.Literals([0, 1, 61, 2
 const orders = Arbitrary.schema(Schema.Array(Schema.Natural))
 
 describe("assembly", () => {
-  it.prop("gives back every record once and in order, whatever parts come in whatever order, twice or stored between", [
-    sizesOfScript,
-    orders
-  ], ([sizes, order]) => {
-    const assembly = new Assembly(0, 0n, limit)
-    const records = sizes.map((size, i) => content(i + 1, size))
-    let parts = records.flatMap((bytes, i) => {
-      const cuts: Array<{ number: number; offset: number; bytes: Uint8Array; ends: boolean }> = []
-      const step = 1 + (order[i % Math.max(1, order.length)] ?? 0) % 1_400
-      for (let offset = 0; offset === 0 || offset < bytes.length; offset += Math.max(step, bytes.length / 40 | 0)) {
-        const end = Math.min(bytes.length, offset + Math.max(step, bytes.length / 40 | 0))
-        cuts.push({ number: i + 1, offset, bytes: bytes.slice(offset, end), ends: end === bytes.length })
+  it.prop(
+    "gives back every record once and in order, whatever parts come in whatever order, twice or stored between",
+    [sizesOfScript, orders],
+    ([sizes, order]) => {
+      const assembly = new Assembly(0, 0n, limit)
+      const records = sizes.map((size, i) => content(i + 1, size))
+      let parts = records.flatMap((bytes, i) => {
+        const cuts: Array<{ number: number; offset: number; bytes: Uint8Array; ends: boolean }> = []
+        const step = 1 + ((order[i % Math.max(1, order.length)] ?? 0) % 1_400)
+        for (let offset = 0; offset === 0 || offset < bytes.length; offset += Math.max(step, (bytes.length / 40) | 0)) {
+          const end = Math.min(bytes.length, offset + Math.max(step, (bytes.length / 40) | 0))
+          cuts.push({ number: i + 1, offset, bytes: bytes.slice(offset, end), ends: end === bytes.length })
+        }
+        return cuts
+      })
+      for (const [i, swap] of order.entries()) {
+        if (parts.length === 0) break
+        const from = (i * 7) % parts.length
+        const to = swap % parts.length
+        const moved = parts[from]!
+        parts[from] = parts[to]!
+        parts[to] = moved
       }
-      return cuts
-    })
-    for (const [i, swap] of order.entries()) {
-      if (parts.length === 0) break
-      const from = (i * 7) % parts.length
-      const to = swap % parts.length
-      const moved = parts[from]!
-      parts[from] = parts[to]!
-      parts[to] = moved
-    }
-    parts = [...parts, ...parts.slice(0, 5)]
-    const stored: Array<Uint8Array> = []
-    const held = new Map<number, number>()
-    for (const [i, part] of parts.entries()) {
-      assert.strictEqual(keep(assembly, part.number, part.offset, part.bytes, part.ends), Verdict.kept)
-      if (part.number > assembly.n) {
-        held.set(part.number, Math.max(held.get(part.number) ?? 0, part.offset + part.bytes.length))
+      parts = [...parts, ...parts.slice(0, 5)]
+      const stored: Array<Uint8Array> = []
+      const held = new Map<number, number>()
+      for (const [i, part] of parts.entries()) {
+        assert.strictEqual(keep(assembly, part.number, part.offset, part.bytes, part.ends), Verdict.kept)
+        if (part.number > assembly.n) {
+          held.set(part.number, Math.max(held.get(part.number) ?? 0, part.offset + part.bytes.length))
+        }
+        if (i % 5 === 4) stored.push(...storeAll(assembly, 2_000))
+        for (const number of held.keys()) if (number <= assembly.n) held.delete(number)
+        // The reference: held bytes are the sum of the extents of what is not stored.
+        assert.strictEqual(
+          assembly.heldBytes,
+          [...held.values()].reduce((sum, extent) => sum + extent, 0)
+        )
       }
-      if (i % 5 === 4) stored.push(...storeAll(assembly, 2_000))
-      for (const number of held.keys()) if (number <= assembly.n) held.delete(number)
-      // The reference: held bytes are the sum of the extents of what is not stored.
-      assert.strictEqual(assembly.heldBytes, [...held.values()].reduce((sum, extent) => sum + extent, 0))
-    }
-    stored.push(...storeAll(assembly, 2_000))
-    assert.deepStrictEqual(stored, records)
-    assert.strictEqual(assembly.heldBytes, 0)
-    assert.isFalse(assembly.isHolding)
-  }, { arbitrary: { runs: 80, seed: 5 } })
+      stored.push(...storeAll(assembly, 2_000))
+      assert.deepStrictEqual(stored, records)
+      assert.strictEqual(assembly.heldBytes, 0)
+      assert.isFalse(assembly.isHolding)
+    },
+    { arbitrary: { runs: 80, seed: 5 } }
+  )
 
   it("appends frames of whole records in order without holding anything ahead", () => {
     const assembly = new Assembly(0, 0n, limit)
@@ -99,7 +103,11 @@ describe("assembly", () => {
     const assembly = new Assembly(0, 0n, limit)
     const record = content(1, 3_000)
     const out = new Uint8Array(4_000)
-    for (const [offset, end] of [[0, 1_000], [1_000, 2_000], [2_000, 3_000]] as const) {
+    for (const [offset, end] of [
+      [0, 1_000],
+      [1_000, 2_000],
+      [2_000, 3_000]
+    ] as const) {
       const parts = end === 3_000 ? [record.slice(offset), content(2, 10)] : [record.slice(offset, end)]
       encodeFrame({ _tag: "Records", firstDelta: 0, partOffset: offset, endsRecord: end === 3_000, parts }, out, 0)
       const reader = new RecordsReader()
@@ -114,7 +122,10 @@ describe("assembly", () => {
     assert.strictEqual(wholes(assembly, 1, [content(1, 5), new Uint8Array(0), content(3, 5)]), Verdict.kept)
     assert.strictEqual(keep(assembly, 5, 0, new Uint8Array(0), true), Verdict.kept)
     assert.strictEqual(keep(assembly, 4, 0, new Uint8Array(0), true), Verdict.kept)
-    assert.deepStrictEqual(storeAll(assembly).map((record) => record.length), [5, 0, 5, 0, 0])
+    assert.deepStrictEqual(
+      storeAll(assembly).map((record) => record.length),
+      [5, 0, 5, 0, 0]
+    )
   })
 
   it("takes a record of 16 MiB in order, and one whose parts come last first", () => {
@@ -199,7 +210,12 @@ describe("assembly", () => {
   it("names the lives of a batch, each with its first number", () => {
     const assembly = new Assembly(0, 0n, limit)
     const lives = [lifeA, { life: 0xbn, first: 3 }]
-    wholes(assembly, 1, [1, 2, 3, 4].map((number) => content(number, 5)), lives)
+    wholes(
+      assembly,
+      1,
+      [1, 2, 3, 4].map((number) => content(number, 5)),
+      lives
+    )
     assert.deepStrictEqual(assembly.batch(10)!.lives, [lifeA])
     assert.deepStrictEqual(assembly.batch(limit)!.lives, lives)
     assembly.advance(2, 0xan)
@@ -286,25 +302,28 @@ describe("assembly", () => {
 })
 
 describe("byte ranges", () => {
-  it.prop("equal a set of bytes", [
-    Arbitrary.schema(Schema.Array(Schema.Struct({ low: Schema.Natural, length: Schema.Literals([1, 2, 3, 9, 30]) })))
-  ], ([adds]) => {
-    const ranges = new ByteRanges()
-    const bytes = new Set<number>()
-    for (const add of adds) {
-      const low = add.low % 120
-      const high = low + add.length
-      const touches = [...bytes].some((byte) => byte >= low - 1 && byte <= high)
-      assert.strictEqual(ranges.splits(low, high), !touches)
-      let isCovered = true
-      for (let byte = low; byte < high; byte++) if (!bytes.has(byte)) isCovered = false
-      assert.strictEqual(ranges.covers(low, high), isCovered)
-      ranges.add(low, high)
-      for (let byte = low; byte < high; byte++) bytes.add(byte)
-      const runs = [...bytes].filter((byte) => !bytes.has(byte - 1)).length
-      assert.strictEqual(ranges.count, runs)
-      const end = Math.max(...bytes) + 1
-      assert.strictEqual(ranges.isWhole(end), bytes.size === end)
-    }
-  }, { arbitrary: { runs: 200, seed: 3 } })
+  it.prop(
+    "equal a set of bytes",
+    [Arbitrary.schema(Schema.Array(Schema.Struct({ low: Schema.Natural, length: Schema.Literals([1, 2, 3, 9, 30]) })))],
+    ([adds]) => {
+      const ranges = new ByteRanges()
+      const bytes = new Set<number>()
+      for (const add of adds) {
+        const low = add.low % 120
+        const high = low + add.length
+        const touches = [...bytes].some((byte) => byte >= low - 1 && byte <= high)
+        assert.strictEqual(ranges.splits(low, high), !touches)
+        let isCovered = true
+        for (let byte = low; byte < high; byte++) if (!bytes.has(byte)) isCovered = false
+        assert.strictEqual(ranges.covers(low, high), isCovered)
+        ranges.add(low, high)
+        for (let byte = low; byte < high; byte++) bytes.add(byte)
+        const runs = [...bytes].filter((byte) => !bytes.has(byte - 1)).length
+        assert.strictEqual(ranges.count, runs)
+        const end = Math.max(...bytes) + 1
+        assert.strictEqual(ranges.isWhole(end), bytes.size === end)
+      }
+    },
+    { arbitrary: { runs: 200, seed: 3 } }
+  )
 })

@@ -19,7 +19,7 @@ import { mayFollow } from "./lives.ts"
 
 /** What became of a part. Only `kept` lets its packet into ACK. */
 export const Verdict = { kept: 0, noRoom: 1, otherLife: 2, contradiction: 3 } as const
-export type Verdict = typeof Verdict[keyof typeof Verdict]
+export type Verdict = (typeof Verdict)[keyof typeof Verdict]
 
 /** Buffers of chunks are between these: a batch comes from one chunk, and an idle stream holds none. */
 const smallestChunk = 4_096

@@ -118,10 +118,17 @@ export class BodyReader {
       return false
     }
     switch (stream.assembly.keep(run.lives, first, reader, bytes)) {
-      case Verdict.kept: return true
-      case Verdict.noRoom: this.counters.framesWithoutRoom += 1; return false
-      case Verdict.otherLife: this.counters.framesOfOtherLife += 1; return false
-      case Verdict.contradiction: this.counters.contradictions += 1; return false
+      case Verdict.kept:
+        return true
+      case Verdict.noRoom:
+        this.counters.framesWithoutRoom += 1
+        return false
+      case Verdict.otherLife:
+        this.counters.framesOfOtherLife += 1
+        return false
+      case Verdict.contradiction:
+        this.counters.contradictions += 1
+        return false
     }
   }
 

@@ -67,8 +67,8 @@ export class Chunk {
     }
     const { first, start, stored } = this
     const end = first + count
-    const lives = this.lives.filter((_, i) =>
-      this.lifeStarts[i]! < end && (i + 1 === this.lives.length || this.lifeStarts[i + 1]! > first)
+    const lives = this.lives.filter(
+      (_, i) => this.lifeStarts[i]! < end && (i + 1 === this.lives.length || this.lifeStarts[i + 1]! > first)
     )
     const batch = {
       first,

@@ -41,4 +41,4 @@ export const withoutEnded = (lives: ReadonlyArray<Life>, n: RecordNumber): Reado
  * at or below `previous` must be that of `previous`, and one that began later must not.
  */
 export const mayFollow = (previous: RecordNumber, previousLife: Id64, life: Life): boolean =>
-  (life.first > previous) !== (life.life === previousLife)
+  life.first > previous !== (life.life === previousLife)

@@ -17,7 +17,7 @@ export class NumberBits {
 
   has(number: PacketNumber): boolean {
     const position = this.positionOf(number)
-    return (this.words[position >>> 5]! >>> (position & 31) & 1) !== 0
+    return ((this.words[position >>> 5]! >>> (position & 31)) & 1) !== 0
   }
 
   add(number: PacketNumber): void {

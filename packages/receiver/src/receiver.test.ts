@@ -95,7 +95,10 @@ describe("opening", () => {
     const answerFrame: Frame = { _tag: "Name" }
     assert.isTrue(peer.send([good, answerFrame]))
     assert.strictEqual(world.receiver.counters.violations, 1)
-    assert.deepStrictEqual(world.events().map((event) => event._tag), ["Violation"])
+    assert.deepStrictEqual(
+      world.events().map((event) => event._tag),
+      ["Violation"]
+    )
     assert.deepStrictEqual(world.transmit(), [])
     assert.isUndefined(world.receiver.pollStore())
   })
@@ -103,8 +106,8 @@ describe("opening", () => {
   it("survives authenticated garbage in every body", () => {
     const { world, peer } = live()
     for (let seed = 0; seed < 3_000; seed++) {
-      const junk = content(seed * 7 + 1, 1 + seed % 40)
-      if (seed % 3 === 0) junk[0] = 0x80 | seed % 128
+      const junk = content(seed * 7 + 1, 1 + (seed % 40))
+      if (seed % 3 === 0) junk[0] = 0x80 | (seed % 128)
       if (seed % 3 === 1) junk[0] = [0x02, 0x03, 0x40, 0x41, 0x01][seed % 5]!
       assert.isTrue(peer.deliver(peer.sealBody(junk)))
       assert.isTrue(peer.send(hostileFrames(junk)))
@@ -182,7 +185,10 @@ describe("epochs", () => {
   it("go live with the first packet under the accepted epoch, and ACCEPT ends", () => {
     const { world, peer } = begun()
     peer.start()
-    assert.deepStrictEqual(world.events().map((event) => event._tag), ["RunLive"])
+    assert.deepStrictEqual(
+      world.events().map((event) => event._tag),
+      ["RunLive"]
+    )
     peer.send([ping])
     const answer = peer.answer()
     assert.isUndefined(frameOf(answer, "Accept"))
@@ -260,7 +266,10 @@ describe("acknowledging and storing", () => {
       const { world, peer } = live({ faults: { acceptGap } })
       peer.send([peer.records(2, content(2, 50))])
       world.store()
-      assert.deepStrictEqual(storedContents(world).map((bytes) => bytes.length), acceptGap ? [0, 50] : [])
+      assert.deepStrictEqual(
+        storedContents(world).map((bytes) => bytes.length),
+        acceptGap ? [0, 50] : []
+      )
     }
   })
 
@@ -268,7 +277,10 @@ describe("acknowledging and storing", () => {
     const { world, peer } = live()
     for (const number of [3, 1, 4, 2]) peer.send([peer.records(number, content(number, 50))])
     world.store()
-    assert.deepStrictEqual(storedContents(world), [1, 2, 3, 4].map((number) => content(number, 50)))
+    assert.deepStrictEqual(
+      storedContents(world),
+      [1, 2, 3, 4].map((number) => content(number, 50))
+    )
   })
 
   it("have at most one commit of a stream under way, and gather what comes meanwhile", () => {
@@ -300,7 +312,10 @@ describe("acknowledging and storing", () => {
     const stored = frameOf(peer.answer(), "Stored")!
     assert.strictEqual(stored.n, 1)
     assert.isAbove(stored.creditBytes, 0)
-    assert.deepStrictEqual(world.events().map((event) => event._tag), ["StoreFailed", "StoreRecovered"])
+    assert.deepStrictEqual(
+      world.events().map((event) => event._tag),
+      ["StoreFailed", "StoreRecovered"]
+    )
   })
 
   it("drop what is held on a conflict, and go on from the inbox's cursor in a fresh reply run", () => {
@@ -339,7 +354,12 @@ describe("acknowledging and storing", () => {
 
   it("renew the reply run when a commit lets a held record of a fork become next", () => {
     const { world, peer } = live()
-    const fork = new ScriptedPeer(world, { lives: [{ life: lifeA, first: 1 }, { life: lifeB, first: 2 }] }).allowed()
+    const fork = new ScriptedPeer(world, {
+      lives: [
+        { life: lifeA, first: 1 },
+        { life: lifeB, first: 2 }
+      ]
+    }).allowed()
     fork.start([fork.records(3, content(3, 50))])
     fork.answers()
     const cursor = { generation: generationA, n: 2, life: lifeA }
@@ -362,7 +382,7 @@ describe("acknowledging and storing", () => {
     assert.deepStrictEqual(storedContents(world), [content(1, 100), content(2, 50)])
     assert.isFalse(peer.send([ping]), "the older run was replaced")
     assert.deepStrictEqual(
-      world.events().flatMap((event) => event._tag === "RunEnded" ? [event.cause] : []),
+      world.events().flatMap((event) => (event._tag === "RunEnded" ? [event.cause] : [])),
       ["replaced"]
     )
   })
@@ -386,7 +406,7 @@ describe("acknowledging and storing", () => {
     world.store()
     const stored = frameOf(peer.answer(), "Stored")!
     assert.strictEqual(stored.creditBytes, 16 * 1_048_576)
-    assert.strictEqual(stored.creditRecords, 1_024 * 16_384 / 16_384)
+    assert.strictEqual(stored.creditRecords, (1_024 * 16_384) / 16_384)
     const empty = live()
     empty.peer.send([empty.peer.records(1, content(1, 0))])
     empty.world.store()
@@ -439,7 +459,7 @@ describe("acknowledging and storing", () => {
   it("split a report that does not fit over answers that each fit", () => {
     const { peer } = live()
     for (let i = 0; i < 12_000; i++) {
-      const number = 2 + 2 * i + (i * i % 7 === 0 ? 1 : 0)
+      const number = 2 + 2 * i + ((i * i) % 7 === 0 ? 1 : 0)
       peer.send(i % 3 === 0 ? [peer.records(70_000, content(1, 1))] : [ping], { number, long: i % 1_000 === 0 })
     }
     const answers = peer.answers()

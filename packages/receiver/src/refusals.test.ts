@@ -93,7 +93,10 @@ describe("refusals", () => {
 
   it("4: a record past n whose life began at or below n and is not that of n", () => {
     const world = worldAt(50)
-    const lives: ReadonlyArray<Life> = [{ life: lifeA, first: 1 }, { life: lifeB, first: 41 }]
+    const lives: ReadonlyArray<Life> = [
+      { life: lifeA, first: 1 },
+      { life: lifeB, first: 41 }
+    ]
     const clone = startedAt(world, { base: 41, lives })
     clone.send([clone.records(49, content(49, 10))])
     assert.isUndefined(refusalOf(clone.answer()), "records up to n tell nothing")
@@ -111,7 +114,12 @@ describe("refusals", () => {
 
   it("4: lists that contradict one another", () => {
     const world = new World()
-    const peer = startedAt(world, { lives: [{ life: lifeA, first: 1 }, { life: lifeB, first: 5 }] })
+    const peer = startedAt(world, {
+      lives: [
+        { life: lifeA, first: 1 },
+        { life: lifeB, first: 5 }
+      ]
+    })
     peer.send([{ ...peer.stream, lives: [{ life: lifeB, first: 6 }] }, peer.records(1, content(1, 10))])
     assert.strictEqual(refusalOf(peer.answer()), 4)
     peer.send([peer.stream, peer.records(1, content(1, 10))])
@@ -128,7 +136,13 @@ describe("refusals", () => {
   it("4: two clones that race for the same numbers are never mixed", () => {
     const world = worldAt(30)
     const original = startedAt(world, { base: 31, lives: [{ life: lifeA, first: 1 }] })
-    const clone = startedAt(world, { base: 31, lives: [{ life: lifeA, first: 1 }, { life: lifeB, first: 31 }] })
+    const clone = startedAt(world, {
+      base: 31,
+      lives: [
+        { life: lifeA, first: 1 },
+        { life: lifeB, first: 31 }
+      ]
+    })
     clone.send([clone.records(32, content(132, 10))])
     original.send([original.records(32, content(32, 10))])
     const before = original.answers().at(-1)!
@@ -141,7 +155,10 @@ describe("refusals", () => {
     original.send([original.records(32, content(32, 10))])
     clone.send([clone.records(32, content(132, 10))])
     world.store()
-    assert.deepStrictEqual(world.inbox.records.map((record) => record.bytes), [content(31, 10), content(32, 10)])
+    assert.deepStrictEqual(
+      world.inbox.records.map((record) => record.bytes),
+      [content(31, 10), content(32, 10)]
+    )
     assert.strictEqual(refusalOf(clone.answers().at(-1)!), 4)
   })
 
@@ -224,7 +241,10 @@ describe("generations", () => {
     assert.strictEqual(refusalOf(answer), 6)
     assert.notStrictEqual(answer.replyRun, replyRun)
     const replaced = world.events().filter((event) => event._tag === "GenerationReplaced")
-    assert.deepStrictEqual(replaced.map((event) => [event.former, event.generation]), [[generationA, generationB]])
+    assert.deepStrictEqual(
+      replaced.map((event) => [event.former, event.generation]),
+      [[generationA, generationB]]
+    )
     world.store()
     assert.strictEqual(world.inbox.records.length, 1)
   })
@@ -270,7 +290,13 @@ describe("lives", () => {
   it("are merged over lists, so that a life that began later extends a known run", () => {
     const world = new World()
     const peer = startedAt(world)
-    const stream = { ...peer.stream, lives: [{ life: lifeA, first: 1 }, { life: lifeB, first: 2 }] }
+    const stream = {
+      ...peer.stream,
+      lives: [
+        { life: lifeA, first: 1 },
+        { life: lifeB, first: 2 }
+      ]
+    }
     peer.send([stream, peer.records(1, content(1, 5), content(2, 5))])
     world.store()
     assert.strictEqual(world.inbox.cursor(peer.stream)!.life, lifeB)
@@ -286,11 +312,23 @@ describe("lives", () => {
   it("keep a restarted sender's parts apart from those of a life that it does not have", () => {
     const world = new World()
     const identity = keyPair(nodeSuite, world.entropy)
-    const first = startedAt(world, { identity, lives: [{ life: lifeA, first: 1 }, { life: lifeB, first: 2 }] })
+    const first = startedAt(world, {
+      identity,
+      lives: [
+        { life: lifeA, first: 1 },
+        { life: lifeB, first: 2 }
+      ]
+    })
     first.send([first.part(2, 0, content(2, 10).slice(0, 5), false)])
     first.answers()
     const lifeC = 0xccccn
-    const restored = startedAt(world, { identity, lives: [{ life: lifeA, first: 1 }, { life: lifeC, first: 2 }] })
+    const restored = startedAt(world, {
+      identity,
+      lives: [
+        { life: lifeA, first: 1 },
+        { life: lifeC, first: 2 }
+      ]
+    })
     restored.send([restored.part(2, 5, content(2, 10).slice(5), true)])
     assert.include(numbersOf(restored.answer(), "Seen"), 2)
     restored.send([restored.records(1, content(1, 5))])

@@ -134,5 +134,8 @@ export class ReceiverRun {
 }
 
 const isSameStream = (a: StreamFrame, b: StreamFrame): boolean =>
-  a.source === b.source && a.input === b.input && a.generation === b.generation && a.shape === b.shape &&
+  a.source === b.source &&
+  a.input === b.input &&
+  a.generation === b.generation &&
+  a.shape === b.shape &&
   a.base === b.base

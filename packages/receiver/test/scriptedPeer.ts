@@ -67,7 +67,7 @@ export const numbersOf = (answer: Answer, list: "Ack" | "Seen"): ReadonlyArray<n
       for (const { low, high } of frame.ranges) for (let number = high; number >= low; number--) numbers.push(number)
     } else if (frame._tag === `${list}Map`) {
       const { largest, bits } = frame as Extract<Frame, { _tag: "AckMap" }>
-      for (let i = 0; i < 8 * bits.length; i++) if ((bits[i >>> 3]! >>> (i & 7) & 1) !== 0) numbers.push(largest - i)
+      for (let i = 0; i < 8 * bits.length; i++) if (((bits[i >>> 3]! >>> (i & 7)) & 1) !== 0) numbers.push(largest - i)
     }
   }
   return numbers
@@ -104,7 +104,7 @@ export class MemoryInbox {
       if (entry === undefined || (entry.first <= n && entry.life !== life)) return { _tag: "Conflict", cursor: known }
       n += 1
       life = entry.life
-      pending.push({ name, number: n, bytes: intent.batch.bytes.slice(start, start += size) })
+      pending.push({ name, number: n, bytes: intent.batch.bytes.slice(start, (start += size)) })
     }
     assert(start === intent.batch.bytes.length)
     this.records.push(...pending)
@@ -247,9 +247,10 @@ export class ScriptedPeer {
     this.number = Math.max(this.number, number + 1)
     const out = new Uint8Array(body.length + 40)
     const bits = epochBitsOf(epoch)
-    const bodyStart = options.long === true
-      ? writeLongHeader(out, 0, bits, this.keyId, this.run, number)
-      : writeShortHeader(out, 0, bits, this.keyId, runPrefixOf(this.run), number)
+    const bodyStart =
+      options.long === true
+        ? writeLongHeader(out, 0, bits, this.keyId, this.run, number)
+        : writeShortHeader(out, 0, bits, this.keyId, runPrefixOf(this.run), number)
     const bodyEnd = bodyStart + body.length
     out.set(body, bodyStart)
     this.epochs.sealingKey(epoch).seal(out, 0, bodyStart, bodyEnd, number)
@@ -268,7 +269,10 @@ export class ScriptedPeer {
 
   /** Everything that is due, as far as it is for this run. */
   answers(): ReadonlyArray<Answer> {
-    return this.world.transmit().map(({ bytes, to }) => this.open(bytes, to)).filter((answer) => answer !== undefined)
+    return this.world
+      .transmit()
+      .map(({ bytes, to }) => this.open(bytes, to))
+      .filter((answer) => answer !== undefined)
   }
 
   /** The one answer that is due. */

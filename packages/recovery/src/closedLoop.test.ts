@@ -91,7 +91,7 @@ class ToyLink {
 
   #send(probe: boolean): void {
     const number = this.recovery.handleSent(this.now, datagram, probe)
-    const serialization = datagram * 8 * second / this.#path.bitsPerSecond
+    const serialization = (datagram * 8 * second) / this.#path.bitsPerSecond
     const waiting = Math.max(0, this.#departure - this.now) / serialization
     if (this.#path.drops(this.now) || waiting > this.#path.queue) return
     this.#departure = Math.max(this.now, this.#departure) + serialization
@@ -130,11 +130,11 @@ const share = (controller: CongestionController, path: Path): number => {
   link.run(2 * second)
   const before = link.delivered
   link.run(10 * second)
-  return (link.delivered - before) * datagram * 8 / (8 * path.bitsPerSecond)
+  return ((link.delivered - before) * datagram * 8) / (8 * path.bitsPerSecond)
 }
 
 /** A seeded coin for `drops` (mulberry32). */
-const random = (seed: number): () => number => {
+const random = (seed: number): (() => number) => {
   let state = seed
   return () => {
     state = (state + 0x6d2b79f5) | 0
@@ -166,7 +166,12 @@ for (const [name, make] of makers) {
       }
     })
 
-    for (const [portion, period] of [[3, 1_000], [30, 10_000], [60, 20_000], [100, 100_000]] as const) {
+    for (const [portion, period] of [
+      [3, 1_000],
+      [30, 10_000],
+      [60, 20_000],
+      [100, 100_000]
+    ] as const) {
       it(`stops growing when the application sends ${portion} datagrams every ${period / 1_000} ms`, () => {
         const link = new ToyLink(make(options), cleanPath)
         let mostInFlight = 0
@@ -175,7 +180,7 @@ for (const [name, make] of makers) {
           link.run(now + period / 10)
           mostInFlight = Math.max(mostInFlight, link.recovery.inFlightBytes)
         }
-        assert.isAbove(link.delivered, 0.99 * portion * 20 * second / period)
+        assert.isAbove(link.delivered, (0.99 * portion * 20 * second) / period)
         assert.strictEqual(link.recovery.counters.lost, 0)
         assert.isAtMost(link.recovery.controller.window, 2.2 * mostInFlight)
       })
@@ -193,7 +198,7 @@ for (const [name, make] of makers) {
       link.run(70 * second)
       const soFar = link.delivered
       link.run(72 * second)
-      assert.isAbove((link.delivered - soFar) * datagram * 8 / 2, 0.9 * 50e6)
+      assert.isAbove(((link.delivered - soFar) * datagram * 8) / 2, 0.9 * 50e6)
     })
   })
 }

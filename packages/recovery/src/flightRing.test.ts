@@ -58,19 +58,27 @@ const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): voi
 }
 
 describe("FlightRing", () => {
-  it.prop("agrees with a map of flights through any steps, wrapping around", [Schema.Array(Step)], ([steps]) => {
-    const ring = new FlightRing(64)
-    const twin = new MapOfFlights(64)
-    for (const step of steps) {
-      take(ring, twin, step)
-      const inFlight = twin.in("in flight")
-      assert.deepStrictEqual(listed(ring, 0, ring.next), twin.in("in flight", "lost"))
-      assert.strictEqual(ring.oldest(), inFlight[0] ?? ring.next)
-      assert.deepStrictEqual([ring.count, ring.bytes], [inFlight.length, twin.bytes()])
-      assert.deepStrictEqual(twin.in("lost").map((n) => ring.isDeclaredLost(n)), twin.in("lost").map(() => true))
-      assert.strictEqual(ring.isFull, twin.flights.get(ring.next - 64)?.state === "in flight")
-    }
-  }, { arbitrary: { runs: 200, seed: 14, size: 40 } })
+  it.prop(
+    "agrees with a map of flights through any steps, wrapping around",
+    [Schema.Array(Step)],
+    ([steps]) => {
+      const ring = new FlightRing(64)
+      const twin = new MapOfFlights(64)
+      for (const step of steps) {
+        take(ring, twin, step)
+        const inFlight = twin.in("in flight")
+        assert.deepStrictEqual(listed(ring, 0, ring.next), twin.in("in flight", "lost"))
+        assert.strictEqual(ring.oldest(), inFlight[0] ?? ring.next)
+        assert.deepStrictEqual([ring.count, ring.bytes], [inFlight.length, twin.bytes()])
+        assert.deepStrictEqual(
+          twin.in("lost").map((n) => ring.isDeclaredLost(n)),
+          twin.in("lost").map(() => true)
+        )
+        assert.strictEqual(ring.isFull, twin.flights.get(ring.next - 64)?.state === "in flight")
+      }
+    },
+    { arbitrary: { runs: 200, seed: 14, size: 40 } }
+  )
 
   it("wraps around many times in order, one word after the other", () => {
     const ring = new FlightRing(64)
@@ -79,7 +87,10 @@ describe("FlightRing", () => {
       if (number >= 40) ring.settle(number - 40)
       assert.strictEqual(ring.oldest(), Math.max(0, number - 39))
     }
-    assert.deepStrictEqual(listed(ring, 970, 990), Array.from({ length: 20 }, (_, i) => 970 + i))
+    assert.deepStrictEqual(
+      listed(ring, 970, 990),
+      Array.from({ length: 20 }, (_, i) => 970 + i)
+    )
   })
 
   it("refuses to overwrite a flight in flight, and gives the slot of a lost one", () => {

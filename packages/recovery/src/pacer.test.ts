@@ -18,8 +18,12 @@ class Fixture {
     this.pacer = new Pacer(
       {
         name: "fixed",
-        get window() { return window.bytes },
-        get inSlowStart() { return window.inSlowStart },
+        get window() {
+          return window.bytes
+        },
+        get inSlowStart() {
+          return window.inSlowStart
+        },
         handleSent: () => {},
         handleAcknowledged: () => {},
         handleCongestion: () => false,
@@ -55,7 +59,10 @@ describe("Pacer (spec §14.7)", () => {
     assert.strictEqual(new Fixture(100 * datagram, 20_000).burst(1), 10)
   })
 
-  for (const [name, slowStart, gain] of [["avoidance", false, 1.25], ["slow start", true, 2]] as const) {
+  for (const [name, slowStart, gain] of [
+    ["avoidance", false, 1.25],
+    ["slow start", true, 2]
+  ] as const) {
     it(`in ${name} sends ${gain} windows per smoothed RTT`, () => {
       const fixture = new Fixture(100 * datagram, 20_000, slowStart)
       fixture.run(0, 1_000_000, 0)
@@ -66,7 +73,7 @@ describe("Pacer (spec §14.7)", () => {
   it("keeps every burst within 2 ms' worth when the timer is punctual", () => {
     const fixture = new Fixture(1_000 * datagram, 20_000)
     const bursts = fixture.run(0, 200_000, 0)
-    assert.isAtMost(Math.max(...bursts.slice(1)), 2 * 1.25 * 1_000 / 20)
+    assert.isAtMost(Math.max(...bursts.slice(1)), (2 * 1.25 * 1_000) / 20)
     assert.isAtLeast(bursts.length, 100)
   })
 
@@ -106,7 +113,10 @@ describe("Pacer (spec §14.7)", () => {
 
   it("spreads a small window, a datagram at a time", () => {
     const fixture = new Fixture(10 * datagram, 100_000)
-    assert.deepStrictEqual(fixture.run(0, 100_000, 0).slice(1), Array.from({ length: 12 }, () => 1))
+    assert.deepStrictEqual(
+      fixture.run(0, 100_000, 0).slice(1),
+      Array.from({ length: 12 }, () => 1)
+    )
   })
 
   it("makes packets that did not ask wait to be paid for", () => {

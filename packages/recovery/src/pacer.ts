@@ -81,11 +81,11 @@ export class Pacer {
 
   /** Bytes per microsecond. */
   #rate(): number {
-    return (this.#controller.inSlowStart ? slowStartGain : gain) * this.#controller.window / this.#rtt.smoothed
+    return ((this.#controller.inSlowStart ? slowStartGain : gain) * this.#controller.window) / this.#rtt.smoothed
   }
 
   #burst(rate: number): Bytes {
-    const datagrams = Math.min(Math.max(rate * burstTime / this.#datagramSize, smallestBurst), largestBurst)
+    const datagrams = Math.min(Math.max((rate * burstTime) / this.#datagramSize, smallestBurst), largestBurst)
     return datagrams * this.#datagramSize
   }
 }

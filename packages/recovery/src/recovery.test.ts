@@ -98,14 +98,21 @@ describe("Recovery: answers", () => {
     fixture.recovery.acknowledge(3, 3, false)
     fixture.recovery.endAnswer(420 * ms, 3, 40 * ms)
     // 7/8 of 97.5 and 1/8 of (120 − 40)
-    assert.strictEqual(fixture.recovery.rtt.smoothed, (97.5 * 7 + 80) / 8 * ms)
+    assert.strictEqual(fixture.recovery.rtt.smoothed, ((97.5 * 7 + 80) / 8) * ms)
   })
 
   it("refuses ranges that name numbers never sent, or none, without any effect", () => {
     const fixture = measured()
     fixture.send(100 * ms, 3)
     fixture.recovery.beginAnswer(200 * ms)
-    for (const [low, high] of [[1, 4], [4, 4], [3, 2], [-1, 2], [2, 2 ** 53 - 1], [Number.NaN, 1]] as const) {
+    for (const [low, high] of [
+      [1, 4],
+      [4, 4],
+      [3, 2],
+      [-1, 2],
+      [2, 2 ** 53 - 1],
+      [Number.NaN, 1]
+    ] as const) {
       assert.isFalse(fixture.recovery.acknowledge(low, high, false), `${low}–${high}`)
     }
     fixture.recovery.endAnswer(200 * ms, 2 ** 53 - 1, 0)
@@ -312,18 +319,28 @@ describe("Recovery: persistent congestion (RFC 9002 §7.6)", () => {
   it("is not declared when a packet between was acknowledged", () => {
     const fixture = measured()
     for (let i = 0; i < 20; i++) fixture.send((100 + 50 * i) * ms, 1)
-    fixture.answer(1_150 * ms, [[10, 10], [20, 20]])
+    fixture.answer(1_150 * ms, [
+      [10, 10],
+      [20, 20]
+    ])
     assert.deepStrictEqual(fixture.outcome()["lost"], [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19])
     assert.strictEqual(fixture.recovery.counters.persistentCongestions, 0)
   })
 
   it("is not declared across a lost packet that proves late", () => {
-    for (const [late, expected] of [[false, 1], [true, 0]] as const) {
+    for (const [late, expected] of [
+      [false, 1],
+      [true, 0]
+    ] as const) {
       const fixture = measured()
       for (const at of [100, 500, 900, 1_200, 1_200, 1_200]) fixture.send(at * ms, 1)
       fixture.answer(1_210 * ms, [[6, 6]])
       assert.deepStrictEqual(fixture.outcome(), { acked: [6], lost: [1, 2, 3] })
-      if (late) fixture.answer(1_211 * ms, [[2, 2], [6, 6]])
+      if (late)
+        fixture.answer(1_211 * ms, [
+          [2, 2],
+          [6, 6]
+        ])
       assert.strictEqual(fixture.recovery.outcome.late.length, late ? 1 : 0)
       assert.strictEqual(fixture.recovery.handleTimeout(fixture.recovery.deadline()), "loss")
       assert.deepStrictEqual(fixture.outcome(), { lost: [4, 5] })
@@ -332,7 +349,10 @@ describe("Recovery: persistent congestion (RFC 9002 §7.6)", () => {
   })
 
   it("is not declared for a span of three probe timeouts, only beyond", () => {
-    for (const [span, expected] of [[3 * 300, 0], [3 * 300 + 1, 1]] as const) {
+    for (const [span, expected] of [
+      [3 * 300, 0],
+      [3 * 300 + 1, 1]
+    ] as const) {
       const fixture = measured()
       fixture.send(100 * ms, 1)
       fixture.send((100 + span) * ms, 1)

@@ -34,7 +34,10 @@ describe("the start of a run", () => {
       assert.deepStrictEqual(tagsOf(packet), ["Stream", "Offer", "Records"])
       assert.isTrue(packet.long && packet.epoch === 0 && packet.length <= 1200)
     }
-    assert.isAtMost(packets.reduce((sum, packet) => sum + recordBytesOf(packet), 0), 12_000)
+    assert.isAtMost(
+      packets.reduce((sum, packet) => sum + recordBytesOf(packet), 0),
+      12_000
+    )
     assert.deepStrictEqual(frameOf(packets[0]!, "Stream"), {
       _tag: "Stream",
       lowestHeld: 1,
@@ -52,7 +55,10 @@ describe("the start of a run", () => {
     bench.runUntil(60 * second)
     const packets = bench.datagrams.map((datagram) => bench.peer.open(bench.now, datagram)!)
     assert.isAbove(packets.length, 20)
-    assert.isAtMost(packets.reduce((sum, packet) => sum + recordBytesOf(packet), 0), 12_000)
+    assert.isAtMost(
+      packets.reduce((sum, packet) => sum + recordBytesOf(packet), 0),
+      12_000
+    )
   })
 
   it("sends offers only after an answer in epoch 0 without ACCEPT", () => {
@@ -394,4 +400,3 @@ describe("SEEN", () => {
     assert.isTrue(again.every((packet) => packet.epoch === 1))
   })
 })
-

@@ -173,7 +173,10 @@ export class SenderLink {
 
   /** What to read from the outbox next, when there is room for it; one request at a time. */
   wanted(): WantedRecords | undefined {
-    const { backlog: { queue, last }, forked } = this.#state
+    const {
+      backlog: { queue, last },
+      forked
+    } = this.#state
     if (this.#requested || forked || queue.end > last) return undefined
     const bytes = this.#queueBytes - queue.bytes
     const records = mostQueuedRecords - queue.records
@@ -229,7 +232,15 @@ export class SenderLink {
 
   /** When to call `handleTimeout` and `pollTransmit` again, if nothing else happens before. */
   deadline(): Micros {
-    const { silence, refusal, run: { recovery, epochs }, backlog, forked, waitsForPeer, questionAt } = this.#state
+    const {
+      silence,
+      refusal,
+      run: { recovery, epochs },
+      backlog,
+      forked,
+      waitsForPeer,
+      questionAt
+    } = this.#state
     if (forked) return never
     const always = Math.min(silence.reportAt, epochs.expiresAt)
     if (refusal.active) return Math.min(always, backlog.queue.records > 0 ? refusal.tryAt : never)
@@ -254,7 +265,10 @@ export class SenderLink {
 
   /** Opens the answer whose header was read and returns its epoch; `undefined` when it is not one for this run. */
   #open(now: Micros, bytes: Uint8Array, start: number, end: number): Epoch | undefined {
-    const { run: { replyRuns, epochs }, counters } = this.#state
+    const {
+      run: { replyRuns, epochs },
+      counters
+    } = this.#state
     const { replyRun, number, epochBits, length } = this.#header
     if (!replyRuns.accepts(replyRun, number)) {
       counters.replayed++

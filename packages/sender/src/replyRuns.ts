@@ -46,7 +46,10 @@ export class ReplyRuns {
       window = new ReplayWindow(replayDepth)
       this.#windows.push({ replyRun, window })
       if (this.#windows.length > runsKept) {
-        this.#windows.splice(this.#windows.findIndex((entry) => entry.replyRun !== this.current), 1)
+        this.#windows.splice(
+          this.#windows.findIndex((entry) => entry.replyRun !== this.current),
+          1
+        )
       }
     }
     window.mark(number)

@@ -149,7 +149,10 @@ describe("refusal", () => {
       }
     }
     assert.deepStrictEqual(times, [1, 3, 7, 15, 31, 63])
-    assert.deepStrictEqual(bench.eventTags().filter((tag) => tag === "Refused"), ["Refused"])
+    assert.deepStrictEqual(
+      bench.eventTags().filter((tag) => tag === "Refused"),
+      ["Refused"]
+    )
   })
 
   it("ends when a try's own number is ACKed, and sends everything", () => {
@@ -169,7 +172,10 @@ describe("refusal", () => {
     const bench = new Bench({ records: same(500, 40) })
     const first = bench.transmit()
     bench.answer(list("Seen", ...numbersOf(first)), stored(0, { creditRecords: 0 }), refused)
-    assert.deepStrictEqual(bench.pass(second).map((packet) => recordsOf(packet)), [[1]])
+    assert.deepStrictEqual(
+      bench.pass(second).map((packet) => recordsOf(packet)),
+      [[1]]
+    )
   })
 
   it("does not end by the acknowledgement of packets from before, but by an advance of n", () => {
@@ -197,10 +203,13 @@ describe("refusal", () => {
         bench.answer(list("Seen", ...numbersOf(sent)), refused)
       }
     }
-    assert.deepStrictEqual(sent.slice(0, 2).map((packet) => [packet.epoch, ...tagsOf(packet)]), [
-      [0, "Stream", "Offer"],
-      [2, "Records"]
-    ])
+    assert.deepStrictEqual(
+      sent.slice(0, 2).map((packet) => [packet.epoch, ...tagsOf(packet)]),
+      [
+        [0, "Stream", "Offer"],
+        [2, "Records"]
+      ]
+    )
   })
 })
 
@@ -220,7 +229,9 @@ describe("silence", () => {
     const packets = bench.pass(10_000)
     const [probe] = bench.next()
     assert.deepStrictEqual(recordsOf(probe!), recordsOf(packets[0]!))
-    const others = numbersOf(bench.peer.packets).filter((number) => ![packets[0]!.number, probe!.number].includes(number))
+    const others = numbersOf(bench.peer.packets).filter(
+      (number) => ![packets[0]!.number, probe!.number].includes(number)
+    )
     bench.answer(list("Ack", ...others), stored(0))
     const later = bench.pass(5_000)
     assert.isAbove(later.length, 0)

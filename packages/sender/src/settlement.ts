@@ -66,7 +66,11 @@ export class Settlement {
   /** Recovery's deadline came. */
   handleTimeout(now: Micros): void {
     const state = this.#state
-    const { run: { recovery, epochs }, backlog, silence } = state
+    const {
+      run: { recovery, epochs },
+      backlog,
+      silence
+    } = state
     const verdict = recovery.handleTimeout(now)
     this.#settleLost()
     if (verdict !== "probe") return
@@ -99,13 +103,17 @@ export class Settlement {
    */
   #findFork(): boolean {
     const { n, life } = this.#answer.stored
-    const { backlog: { last, queue }, lives } = this.#state
+    const {
+      backlog: { last, queue },
+      lives
+    } = this.#state
     if (n === 0 || n < queue.first - 1) return false
     const own = lifeOf(lives, n)
     if (n <= last && own?.life === life) return false
-    const detail = n > last
-      ? `the inbox has stored ${n} records of this outbox, which ends at ${last}`
-      : `record ${n} is of life ${own?.life.toString(16) ?? "none"} here and of life ${life.toString(16)} in the inbox`
+    const detail =
+      n > last
+        ? `the inbox has stored ${n} records of this outbox, which ends at ${last}`
+        : `record ${n} is of life ${own?.life.toString(16) ?? "none"} here and of life ${life.toString(16)} in the inbox`
     this.#state.forked = true
     this.#state.tell({ _tag: "Forked", n, detail })
     return true
@@ -211,7 +219,10 @@ export class Settlement {
   }
 
   #settleLost(): void {
-    const { run: { recovery, flights, resendFrom }, backlog } = this.#state
+    const {
+      run: { recovery, flights, resendFrom },
+      backlog
+    } = this.#state
     const { lost } = recovery.outcome
     for (let i = 0; i < lost.length; i++) {
       if (lost.values[i]! >= resendFrom) backlog.sendFlightAgain(flights, lost.values[i]!)

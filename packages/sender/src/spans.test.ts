@@ -30,9 +30,15 @@ describe("spans", () => {
           else if (what !== "addOutside" || !others.covers(at, at + 1)) twin.add(at)
         }
         const listed = contents(spans)
-        assert.deepStrictEqual(listed.flatMap(([from, to]) => numbers(from, to)), [...twin].sort((x, y) => x - y))
+        assert.deepStrictEqual(
+          listed.flatMap(([from, to]) => numbers(from, to)),
+          [...twin].sort((x, y) => x - y)
+        )
         assert.isTrue(listed.every(([from, to], i) => from < to && (i === 0 || listed[i - 1]![1] <= from)))
-        assert.strictEqual(spans.covers(start, end), numbers(start, end).every((at) => twin.has(at)))
+        assert.strictEqual(
+          spans.covers(start, end),
+          numbers(start, end).every((at) => twin.has(at))
+        )
       }
     },
     { arbitrary: { runs: 150, seed: 8 } }
@@ -43,9 +49,17 @@ describe("spans", () => {
     spans.add(10, 20)
     spans.add(20, 30)
     spans.add(5, 35)
-    assert.deepStrictEqual(contents(spans), [[5, 10], [10, 20], [20, 30], [30, 35]])
+    assert.deepStrictEqual(contents(spans), [
+      [5, 10],
+      [10, 20],
+      [20, 30],
+      [30, 35]
+    ])
     spans.merge(12, 21)
-    assert.deepStrictEqual(contents(spans), [[5, 10], [10, 35]])
+    assert.deepStrictEqual(contents(spans), [
+      [5, 10],
+      [10, 35]
+    ])
   })
 
   it("grow to thousands of spans taken from the front and added anywhere", () => {
@@ -72,7 +86,7 @@ describe("the record queue", () => {
       let byte = 0
       let drop = 0
       for (const sizes of batches) {
-        const records = sizes.map((size) => Array.from({ length: size }, () => byte = (byte + 1) % 256))
+        const records = sizes.map((size) => Array.from({ length: size }, () => (byte = (byte + 1) % 256)))
         const first = 7 + all.length
         all.push(...records)
         queue.append({ first, bytes: Uint8Array.from(records.flat()), sizes: Uint32Array.from(sizes) })

@@ -16,7 +16,7 @@ export class TokenBucket {
   /** Takes a token; false when there is none. */
   take(now: Micros): boolean {
     const elapsed = Math.max(0, now - this.#filledAt)
-    this.#tokens = Math.min(this.#most, this.#tokens + elapsed * this.#perSecond / 1_000_000)
+    this.#tokens = Math.min(this.#most, this.#tokens + (elapsed * this.#perSecond) / 1_000_000)
     this.#filledAt = now
     if (this.#tokens < 1) return false
     this.#tokens -= 1

@@ -105,7 +105,7 @@ const transfer = (bench: Bench, path: Path): Keeper => {
     bench.now = Math.max(bench.now, Math.min(arrival, bench.link.deadline()))
     bench.link.handleTimeout(bench.now)
     for (let i; (i = flying.findIndex(({ at }) => at <= bench.now)) >= 0;) {
-      const [{ datagram, isAnswer }] = flying.splice(i, 1) as [typeof flying[number]]
+      const [{ datagram, isAnswer }] = flying.splice(i, 1) as [(typeof flying)[number]]
       if (isAnswer) bench.hear(datagram.slice())
       else arrive(datagram)
     }
@@ -114,7 +114,7 @@ const transfer = (bench: Bench, path: Path): Keeper => {
   return keeper
 }
 
-const randomOf = (seed: number): (below: number) => number => {
+const randomOf = (seed: number): ((below: number) => number) => {
   const entropy = seededEntropy(seed)
   const word = new Uint8Array(4)
   return (below) => {

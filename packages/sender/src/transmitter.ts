@@ -84,7 +84,10 @@ export class Transmitter {
    */
   transmitTry(now: Micros, out: Uint8Array, offset: number): Bytes {
     const state = this.#state
-    const { run, backlog: { queue } } = state
+    const {
+      run,
+      backlog: { queue }
+    } = state
     if (run.epochs.epoch > 0 && state.silence.isLong(now)) state.startSilentRecovery()
     if (run.recovery.ringIsFull()) run.recovery.forgetFlights()
     state.counters.triesSent++
@@ -96,13 +99,23 @@ export class Transmitter {
   }
 
   #fill(number: PacketNumber, reach: Position): boolean {
-    const { run: { flights, stream }, backlog, datagramSize } = this.#state
+    const {
+      run: { flights, stream },
+      backlog,
+      datagramSize
+    } = this.#state
     return backlog.fill(this.#builder, flights, number, stream.base, reach, datagramSize)
   }
 
   /** The oldest of what waits to go again and what is in the air. */
   #fillProbe(number: PacketNumber): boolean {
-    const { run: { flights, stream, resendFrom }, backlog, held, reach, hasSendable } = this.#state
+    const {
+      run: { flights, stream, resendFrom },
+      backlog,
+      held,
+      reach,
+      hasSendable
+    } = this.#state
     const waiting = held || backlog.again.count === 0 ? Infinity : backlog.again.start(0)
     const older = Math.min(reach, waiting)
     if (backlog.fillWithOldest(this.#builder, flights, resendFrom, number, stream.base, older)) return false

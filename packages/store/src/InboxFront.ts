@@ -46,7 +46,7 @@ interface StreamState {
 const groupBytes = 32 * 1_048_576
 const groupCalls = 4_096
 
-export const makeInbox = Effect.fnUntraced(function*(
+export const makeInbox = Effect.fnUntraced(function* (
   { counters, file }: { readonly file: string; readonly counters: StoreCounters },
   opened: InboxContents,
   engine: InboxEngine
@@ -55,7 +55,9 @@ export const makeInbox = Effect.fnUntraced(function*(
   const positions = new Map(opened.positions)
   const growth = new Map<string, Set<() => void>>()
   const wake = Latch.makeUnsafe(false)
-  const line = new WaitingLine<Call, ReadonlyArray<CommitOutcome>>(file, () => { wake.openUnsafe() })
+  const line = new WaitingLine<Call, ReadonlyArray<CommitOutcome>>(file, () => {
+    wake.openUnsafe()
+  })
 
   const lastPosition = (input: string): number => positions.get(input) ?? 0
 
@@ -73,15 +75,17 @@ export const makeInbox = Effect.fnUntraced(function*(
   const settle = (tickets: ReadonlyArray<Ticket<Call, ReadonlyArray<CommitOutcome>>>, progress: InboxProgress) => {
     counters.transactions = progress.transactions
     let i = 0
-    const outcomesOf = tickets.map(({ item: { intents } }) => intents.map((intent) => {
-      const outcome = progress.outcomes[i++]!
-      if (outcome._tag === "Stored") {
-        counters.records += intent.batch.sizes.length
-        counters.bytes += intent.batch.bytes.length
-        streams.remember(intent, outcome.cursor)
-      }
-      return outcome
-    }))
+    const outcomesOf = tickets.map(({ item: { intents } }) =>
+      intents.map((intent) => {
+        const outcome = progress.outcomes[i++]!
+        if (outcome._tag === "Stored") {
+          counters.records += intent.batch.sizes.length
+          counters.bytes += intent.batch.bytes.length
+          streams.remember(intent, outcome.cursor)
+        }
+        return outcome
+      })
+    )
     for (const [input, position] of progress.positions) positions.set(input, position)
     tickets.forEach((ticket, t) => ticket.settle(Effect.succeed(outcomesOf[t]!)))
     for (const [input] of progress.positions) {
@@ -90,32 +94,36 @@ export const makeInbox = Effect.fnUntraced(function*(
   }
 
   /** One transaction, if calls wait for one; says whether there was. */
-  const turn = Effect.uninterruptibleMask((restore) => Effect.suspend(() => {
-    const tickets = takeGroup()
-    if (tickets.length === 0) return Effect.succeed(false)
-    return restore(engine.transact(groupOf(tickets.map((ticket) => ticket.item)))).pipe(
-      Effect.exit,
-      Effect.map((exit) => {
-        if (exit._tag === "Success") settle(tickets, exit.value)
-        else {
-          const interrupted = exit.cause.reasons.every((reason) => reason._tag === "Interrupt")
-          const result = interrupted ? Effect.fail(line.closedError()) : Effect.failCause(exit.cause)
-          for (const ticket of tickets) ticket.settle(result)
-        }
-        return true
-      })
-    )
-  }))
+  const turn = Effect.uninterruptibleMask((restore) =>
+    Effect.suspend(() => {
+      const tickets = takeGroup()
+      if (tickets.length === 0) return Effect.succeed(false)
+      return restore(engine.transact(groupOf(tickets.map((ticket) => ticket.item)))).pipe(
+        Effect.exit,
+        Effect.map((exit) => {
+          if (exit._tag === "Success") settle(tickets, exit.value)
+          else {
+            const interrupted = exit.cause.reasons.every((reason) => reason._tag === "Interrupt")
+            const result = interrupted ? Effect.fail(line.closedError()) : Effect.failCause(exit.cause)
+            for (const ticket of tickets) ticket.settle(result)
+          }
+          return true
+        })
+      )
+    })
+  )
 
   yield* Effect.addFinalizer(() => Effect.sync(() => line.close()))
-  yield* Effect.forkScoped(Effect.gen(function*() {
-    for (;;) {
-      yield* wake.await
-      yield* Effect.yieldNow // whoever is ready to commit joins this transaction
-      wake.closeUnsafe()
-      while (yield* turn) yield* Effect.yieldNow
-    }
-  }))
+  yield* Effect.forkScoped(
+    Effect.gen(function* () {
+      for (;;) {
+        yield* wake.await
+        yield* Effect.yieldNow // whoever is ready to commit joins this transaction
+        wake.closeUnsafe()
+        while (yield* turn) yield* Effect.yieldNow
+      }
+    })
+  )
 
   /** Waits until an input's log is beyond a position. */
   const positionBeyond = (input: string, seen: number): Effect.Effect<number> =>
@@ -149,7 +157,8 @@ export const makeInbox = Effect.fnUntraced(function*(
     lastPosition,
     grown: (input) =>
       Stream.unfold(-1, (seen: number) =>
-        Effect.map(positionBeyond(input, seen), (position) => [position, position] as const)),
+        Effect.map(positionBeyond(input, seen), (position) => [position, position] as const)
+      ),
     consumerPosition: (input, consumer) => engine.consumerPosition(input, consumer),
     acknowledge: (input, consumer, position) =>
       Effect.suspend(() => {
@@ -160,7 +169,7 @@ export const makeInbox = Effect.fnUntraced(function*(
         }
         return Effect.asVoid(line.join({ intents: [], acknowledgement: { input, consumer, position }, bytes: 0 }))
       }),
-    prune: Effect.fnUntraced(function*(input: string, throughPosition: number) {
+    prune: Effect.fnUntraced(function* (input: string, throughPosition: number) {
       let total = 0
       for (;;) {
         const { pruned, transactions } = yield* engine.prune(input, throughPosition)
@@ -224,7 +233,12 @@ const groupOf = (calls: ReadonlyArray<Call>): InboxGroup => {
   }
   return {
     intents: intents.map(({ batch, generation, input, lives, source }) => ({
-      source, input, generation, lives, first: batch.first, count: batch.sizes.length
+      source,
+      input,
+      generation,
+      lives,
+      first: batch.first,
+      count: batch.sizes.length
     })),
     bytes,
     sizes,
@@ -239,6 +253,6 @@ export const recordsOf = (rows: InboxRows): ReadonlyArray<InboxRecord> => {
     position: rows.positions[i]!,
     source: rows.sources[rows.sourceIndexes[i]!]!,
     number: rows.numbers[i]!,
-    bytes: rows.bytes.subarray(offset, offset += size)
+    bytes: rows.bytes.subarray(offset, (offset += size))
   }))
 }

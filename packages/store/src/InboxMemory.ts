@@ -50,7 +50,7 @@ export class Backing {
 export const layer = (options: Options = {}): Layer.Layer<Inbox, StoreError> =>
   Layer.effect(
     Inbox,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { backing = new Backing(), beforeCommit = Effect.void, counters = storeCounters() } = options
       yield* openBacking(backing)
       const opened: InboxContents = {
@@ -73,11 +73,14 @@ const apply = (backing: Backing, group: InboxGroup): InboxProgress => {
   let record = 0
   let start = 0
   const outcomes = group.intents.map((intent): CommitOutcome => {
-    const sizes = group.sizes.subarray(record, record += intent.count)
+    const sizes = group.sizes.subarray(record, (record += intent.count))
     const streams = backing.streams.filter(({ input, source }) => source === intent.source && input === intent.input)
     const current = streams.find((stream) => !stream.retired)
-    const cursor: StreamCursor | undefined = current &&
-      { generation: current.generation, n: current.n, life: current.life }
+    const cursor: StreamCursor | undefined = current && {
+      generation: current.generation,
+      n: current.n,
+      life: current.life
+    }
     const retired = streams.filter((stream) => stream.retired)
     const isRetired = retired.some((stream) => stream.generation === intent.generation)
     const verdict = judge(intent, { cursor, isRetired, retiredCount: retired.length })
@@ -89,7 +92,7 @@ const apply = (backing: Backing, group: InboxGroup): InboxProgress => {
     const log = logOf(backing, intent.input)
     let number = intent.first
     for (const size of sizes) {
-      const bytes = group.bytes.slice(start, start += size)
+      const bytes = group.bytes.slice(start, (start += size))
       log.records.push({ position: ++log.lastPosition, source: intent.source, number: number++, bytes })
     }
     grown.add(intent.input)
@@ -148,19 +151,23 @@ const prune = (backing: Backing, input: string, through: number) => {
   const kept = log?.records.filter((record) => record.position > through) ?? []
   const pruned = (log?.records.length ?? 0) - kept.length
   if (log !== undefined) log.records = kept
-  return { pruned, transactions: backing.transactions += pruned > 0 ? 1 : 0 }
+  return { pruned, transactions: (backing.transactions += pruned > 0 ? 1 : 0) }
 }
 
 const summarize = (backing: Backing): ReadonlyArray<InputSummary> =>
-  [...backing.logs].toSorted(([a], [b]) => a < b ? -1 : 1).map(([input, log]) => ({
-    input,
-    records: log.records.length,
-    bytes: log.records.reduce((sum, record) => sum + record.bytes.length, 0),
-    firstPosition: log.records[0]?.position ?? log.lastPosition + 1,
-    lastPosition: log.lastPosition,
-    sources: backing.streams.filter((stream) => stream.input === input && !stream.retired)
-      .map(({ generation, life, n, source }) => ({ source, generation, n, life }))
-      .toSorted((a, b) => a.source < b.source ? -1 : 1),
-    consumers: [...log.consumers].map(([consumer, position]) => ({ consumer, position }))
-      .toSorted((a, b) => a.consumer < b.consumer ? -1 : 1)
-  }))
+  [...backing.logs]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([input, log]) => ({
+      input,
+      records: log.records.length,
+      bytes: log.records.reduce((sum, record) => sum + record.bytes.length, 0),
+      firstPosition: log.records[0]?.position ?? log.lastPosition + 1,
+      lastPosition: log.lastPosition,
+      sources: backing.streams
+        .filter((stream) => stream.input === input && !stream.retired)
+        .map(({ generation, life, n, source }) => ({ source, generation, n, life }))
+        .toSorted((a, b) => (a.source < b.source ? -1 : 1)),
+      consumers: [...log.consumers]
+        .map(([consumer, position]) => ({ consumer, position }))
+        .toSorted((a, b) => (a.consumer < b.consumer ? -1 : 1))
+    }))

@@ -20,7 +20,7 @@ export interface Options {
 export const layer = (options: Options): Layer.Layer<Inbox, StoreError> =>
   Layer.effect(
     Inbox,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { counters = storeCounters(), file } = options
       const program = new URL("./worker/inboxThread.ts", import.meta.url)
       const thread = yield* openThread<InboxOperations, InboxOpened, InboxOpening>(program, {

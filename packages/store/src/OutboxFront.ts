@@ -1,5 +1,10 @@
 import {
-  type Outbox, OutboxFull, type OutboxState, type ProducerPosition, RecordTooLong, StoreError
+  type Outbox,
+  OutboxFull,
+  type OutboxState,
+  type ProducerPosition,
+  RecordTooLong,
+  StoreError
 } from "@pure-link/ports"
 import { type Id64, type Life, longestRecord, type RecordBatch, type RecordNumber } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
@@ -44,7 +49,7 @@ const groupRecords = 16_384
 const lazyRows = 1_024
 const lazyBytes = 1_048_576
 
-export const makeOutbox = Effect.fnUntraced(function*(
+export const makeOutbox = Effect.fnUntraced(function* (
   { counters, file, life, limitBytes, stream }: OutboxOptions,
   opened: OutboxContents,
   engine: OutboxEngine
@@ -55,7 +60,9 @@ export const makeOutbox = Effect.fnUntraced(function*(
   let registered = false
   const producers = new Map(opened.producers.map(({ position, producer }) => [producer, position]))
   const wake = Latch.makeUnsafe(true)
-  const line = new WaitingLine<Chunk, RecordNumber>(file, () => { wake.openUnsafe() })
+  const line = new WaitingLine<Chunk, RecordNumber>(file, () => {
+    wake.openUnsafe()
+  })
 
   /**
    * Removed rows get a transaction when there are enough, when nothing else is held, or when an append needs their
@@ -82,44 +89,46 @@ export const makeOutbox = Effect.fnUntraced(function*(
   }
 
   /** One transaction, if there is work for one; says whether there was and whether it succeeded. */
-  const turn = Effect.uninterruptibleMask((restore) => Effect.suspend(() => {
-    const tickets = takeGroup()
-    if (tickets.length === 0 && !removalIsDue()) return Effect.succeed(false)
-    const first = last + 1
-    const { bytes, sizes } = concatenate(tickets.map((ticket) => ticket.item))
-    const from = tickets.flatMap((ticket) => ticket.item.from ?? [])
-    const count = sizes.length
-    const newLife = registered || count === 0 ? undefined : life
-    return restore(engine.transact({ first, bytes, sizes, life: newLife, removed, producers: from })).pipe(
-      Effect.exit,
-      Effect.map((exit) => {
-        if (exit._tag === "Failure") {
-          const failing = tickets.length > 0 ? tickets : line.take((chunk) => chunk === line.next)
-          const interrupted = exit.cause.reasons.every((reason) => reason._tag === "Interrupt")
-          const result = interrupted ? Effect.fail(line.closedError()) : Effect.failCause(exit.cause)
-          for (const ticket of failing) ticket.settle(result)
-          return failing.length > 0
-        }
-        heldBytes = exit.value.bytes
-        deleted = exit.value.deleted
-        counters.transactions = exit.value.transactions
-        if (newLife !== undefined) {
-          lives = livesFrom([...lives, { life, first }], removed)
-          registered = true
-        }
-        for (const { position, producer } of from) producers.set(producer, position)
-        last += count
-        counters.records += count
-        let number = first
-        for (const ticket of tickets) {
-          ticket.settle(Effect.succeed(number))
-          number += ticket.item.sizes.length
-          counters.bytes += ticket.item.bytes.length
-        }
-        return true
-      })
-    )
-  }))
+  const turn = Effect.uninterruptibleMask((restore) =>
+    Effect.suspend(() => {
+      const tickets = takeGroup()
+      if (tickets.length === 0 && !removalIsDue()) return Effect.succeed(false)
+      const first = last + 1
+      const { bytes, sizes } = concatenate(tickets.map((ticket) => ticket.item))
+      const from = tickets.flatMap((ticket) => ticket.item.from ?? [])
+      const count = sizes.length
+      const newLife = registered || count === 0 ? undefined : life
+      return restore(engine.transact({ first, bytes, sizes, life: newLife, removed, producers: from })).pipe(
+        Effect.exit,
+        Effect.map((exit) => {
+          if (exit._tag === "Failure") {
+            const failing = tickets.length > 0 ? tickets : line.take((chunk) => chunk === line.next)
+            const interrupted = exit.cause.reasons.every((reason) => reason._tag === "Interrupt")
+            const result = interrupted ? Effect.fail(line.closedError()) : Effect.failCause(exit.cause)
+            for (const ticket of failing) ticket.settle(result)
+            return failing.length > 0
+          }
+          heldBytes = exit.value.bytes
+          deleted = exit.value.deleted
+          counters.transactions = exit.value.transactions
+          if (newLife !== undefined) {
+            lives = livesFrom([...lives, { life, first }], removed)
+            registered = true
+          }
+          for (const { position, producer } of from) producers.set(producer, position)
+          last += count
+          counters.records += count
+          let number = first
+          for (const ticket of tickets) {
+            ticket.settle(Effect.succeed(number))
+            number += ticket.item.sizes.length
+            counters.bytes += ticket.item.bytes.length
+          }
+          return true
+        })
+      )
+    })
+  )
 
   /** Leaves the line and writes how far was removed, so that the next opening need not hear it again. */
   const close = Effect.suspend(() => {
@@ -130,14 +139,16 @@ export const makeOutbox = Effect.fnUntraced(function*(
   })
 
   yield* Effect.addFinalizer(() => close)
-  yield* Effect.forkScoped(Effect.gen(function*() {
-    for (;;) {
-      yield* wake.await
-      yield* Effect.yieldNow // whoever is ready to append joins this transaction
-      wake.closeUnsafe()
-      while (yield* turn) yield* Effect.yieldNow
-    }
-  }))
+  yield* Effect.forkScoped(
+    Effect.gen(function* () {
+      for (;;) {
+        yield* wake.await
+        yield* Effect.yieldNow // whoever is ready to append joins this transaction
+        wake.closeUnsafe()
+        while (yield* turn) yield* Effect.yieldNow
+      }
+    })
+  )
 
   return {
     stream,

@@ -46,11 +46,11 @@ const place = "memory"
 export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy> =>
   Layer.effect(
     Outbox,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { backing = new Backing(), counters = storeCounters(), limitBytes = 1_073_741_824, stream } = options
       const entropy = yield* Entropy
       yield* openBacking(backing)
-      const contents = backing.contents ??= emptyContents(stream, id64(entropy))
+      const contents = (backing.contents ??= emptyContents(stream, id64(entropy)))
       const held = describeStream(contents.stream)
       if (held !== describeStream(stream)) {
         const detail = `the outbox was made for ${held}, not for ${describeStream(stream)}`
@@ -79,11 +79,21 @@ export const openBacking = (backing: { isOpen: boolean }) =>
       backing.isOpen = true
       return Effect.void
     }),
-    () => Effect.sync(() => { backing.isOpen = false })
+    () =>
+      Effect.sync(() => {
+        backing.isOpen = false
+      })
   )
 
 const emptyContents = (stream: OutboxStream, generation: bigint): OutboxContents => ({
-  stream, generation, last: 0, removed: 0, deleted: 0, bytes: 0, lives: [], producers: []
+  stream,
+  generation,
+  last: 0,
+  removed: 0,
+  deleted: 0,
+  bytes: 0,
+  lives: [],
+  producers: []
 })
 
 const apply = (backing: Backing, { bytes, first, life, producers, removed, sizes }: OutboxGroup): OutboxContents => {
@@ -92,14 +102,14 @@ const apply = (backing: Backing, { bytes, first, life, producers, removed, sizes
   let held = before.bytes + bytes.length
   let number = first
   let start = 0
-  for (const size of sizes) backing.records.set(number++, bytes.slice(start, start += size))
+  for (const size of sizes) backing.records.set(number++, bytes.slice(start, (start += size)))
   for (let gone = before.deleted + 1; gone <= removed; gone++) {
     held -= backing.records.get(gone)!.length
     backing.records.delete(gone)
   }
   const positions = new Map([...before.producers, ...producers].map(({ position, producer }) => [producer, position]))
   const lives: ReadonlyArray<Life> = life === undefined ? before.lives : [...before.lives, { life, first }]
-  return backing.contents = {
+  return (backing.contents = {
     ...before,
     last: number - 1,
     removed,
@@ -107,7 +117,7 @@ const apply = (backing: Backing, { bytes, first, life, producers, removed, sizes
     bytes: held,
     lives: lives.filter((_, i) => i + 1 === lives.length || lives[i + 1]!.first > removed),
     producers: [...positions].map(([producer, position]) => ({ producer, position }))
-  }
+  })
 }
 
 const readBatch = (backing: Backing, from: RecordNumber, most: ReadBounds): RecordBatch => {

@@ -28,7 +28,7 @@ export const defaultLimitBytes = 1_073_741_824
 export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy> =>
   Layer.effect(
     Outbox,
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { counters = storeCounters(), file, limitBytes = defaultLimitBytes, stream } = options
       const entropy = yield* Entropy
       const { source, input, shape } = stream

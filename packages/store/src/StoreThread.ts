@@ -20,14 +20,11 @@ export interface StoreThread<O extends Operations<O>, Opened> {
 type Resume = (result: Effect.Effect<unknown, StoreError>) => void
 
 /** Starts a thread and waits until its file is open. */
-export const openThread = Effect.fnUntraced(function*<
+export const openThread = Effect.fnUntraced(function* <
   O extends Operations<O>,
   Opened,
   Opening extends { readonly file: string }
->(
-  program: URL,
-  opening: Opening
-): Effect.fn.Return<StoreThread<O, Opened>, StoreError, Scope.Scope> {
+>(program: URL, opening: Opening): Effect.fn.Return<StoreThread<O, Opened>, StoreError, Scope.Scope> {
   const { file } = opening
   const waiting = new Map<number, Resume>()
   let nextId = 0

@@ -1,5 +1,9 @@
 import {
-  type InboxRecord, type InputSummary, type OutboxState, type ProducerPosition, StoreError
+  type InboxRecord,
+  type InputSummary,
+  type OutboxState,
+  type ProducerPosition,
+  StoreError
 } from "@pure-link/ports"
 import type { RecordBatch, RecordNumber } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
@@ -40,7 +44,7 @@ export interface InboxReader {
 }
 
 /** Opens an outbox file for reading until the scope ends. */
-export const readOutbox = Effect.fnUntraced(function*(
+export const readOutbox = Effect.fnUntraced(function* (
   file: string
 ): Effect.fn.Return<OutboxReader, StoreError, Scope.Scope> {
   const look = yield* openReader(file, outboxKind)
@@ -59,7 +63,7 @@ export const readOutbox = Effect.fnUntraced(function*(
 })
 
 /** Opens an inbox file for reading until the scope ends. */
-export const readInbox = Effect.fnUntraced(function*(
+export const readInbox = Effect.fnUntraced(function* (
   file: string
 ): Effect.fn.Return<InboxReader, StoreError, Scope.Scope> {
   const look = yield* openReader(file, inboxKind)
@@ -79,5 +83,11 @@ const openReader = (file: string, kind: Kind) => {
   return Effect.acquireRelease(
     attempt(() => openForReading(file, kind)),
     (db) => Effect.sync(() => db.close())
-  ).pipe(Effect.map((db) => <A>(body: (db: DatabaseSync) => A) => attempt(() => body(db))))
+  ).pipe(
+    Effect.map(
+      (db) =>
+        <A>(body: (db: DatabaseSync) => A) =>
+          attempt(() => body(db))
+    )
+  )
 }

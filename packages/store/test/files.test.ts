@@ -40,7 +40,7 @@ const change = (file: string, sql: string): void => {
   db.close()
 }
 
-const assertRefused = Effect.fnUntraced(function*(file: string, reason: StoreError["reason"], words: string) {
+const assertRefused = Effect.fnUntraced(function* (file: string, reason: StoreError["reason"], words: string) {
   for (const open of [openOutbox(file), Effect.scoped(Effect.flatMap(readOutbox(file), (reader) => reader.state))]) {
     const error = yield* Effect.flip(open)
     assert.strictEqual(error.reason, reason)
@@ -51,25 +51,27 @@ const assertRefused = Effect.fnUntraced(function*(file: string, reason: StoreErr
 
 describe("a store's file", () => {
   it.effect("is written with WAL and synchronous=FULL on the live connection", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const owned = new OwnedDatabase(yield* newFile, outboxKind, {})
       const pragma = (name: string) => Object.values(owned.db.prepare(`PRAGMA ${name}`).get()!)[0]
       assert.deepStrictEqual(["journal_mode", "synchronous", "user_version"].map(pragma), ["wal", 2, 1])
       owned.close()
-    }))
+    })
+  )
 
   it.effect("is refused when a later version made it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const sql of ["PRAGMA user_version=2", "UPDATE meta SET value = 2 WHERE key = 'schema'"]) {
         const file = yield* newFile
         yield* openOutbox(file)
         change(file, sql)
         yield* assertRefused(file, "version", "schema 2")
       }
-    }))
+    })
+  )
 
   it.effect("is refused and left as it is when it is not ours", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const text = yield* newFile
       writeFileSync(text, "orders\n".repeat(1_000))
       yield* assertRefused(text, "unreadable", "not a database")
@@ -82,10 +84,11 @@ describe("a store's file", () => {
       const inbox = yield* newFile
       yield* openInbox(inbox)
       yield* assertRefused(inbox, "unreadable", "is a Pure Link inbox")
-    }))
+    })
+  )
 
   it.effect("is refused when it is damaged, at the latest when the damage is read", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const file = yield* newFile
       yield* withOutbox({ file }, (outbox) => outbox.append(records(400, 500)))
       const whole = readFileSync(file)
@@ -102,22 +105,24 @@ describe("a store's file", () => {
       assert.strictEqual((yield* Effect.flip(readAll)).reason, "unreadable")
       writeFileSync(file, whole)
       assert.strictEqual((yield* readAll).sizes.length, 400)
-    }))
+    })
+  )
 
-  it.effect("fails with \"permission\" where no file can be", () =>
-    Effect.gen(function*() {
+  it.effect('fails with "permission" where no file can be', () =>
+    Effect.gen(function* () {
       const folder = yield* temporaryFolder
       yield* assertRefused(join(folder, "missing", "a file"), "permission", "folder")
       assert.strictEqual((yield* Effect.flip(openOutbox(folder))).reason, "permission")
       const missing = yield* Effect.flip(Effect.scoped(readInbox(join(folder, "none"))))
       assert.strictEqual(missing.reason, "permission")
-    }))
+    })
+  )
 
   it.effect("that is full refuses appends, keeps what it has, and goes on when there is room", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const file = yield* newFile
       yield* withOutbox({ file, fileLimitBytes: 1 << 20 }, (outbox) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const fill: Effect.Effect<StoreError> = outbox.append(records(50, 1_000)).pipe(
             Effect.flatMap(() => fill),
             Effect.catchTag("StoreError", (error) => Effect.succeed(error)),
@@ -130,18 +135,20 @@ describe("a store's file", () => {
           assert.strictEqual((yield* outbox.read(last, { records: 1, bytes: 1 })).sizes.length, 1)
           yield* outbox.removeThrough(last)
           assert.strictEqual(yield* outbox.append(records(50, 1_000)), last + 1)
-        }))
-    }))
+        })
+      )
+    })
+  )
 
   it.effect("that is full refuses commits as a whole, and goes on when records are pruned", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const file = yield* newFile
       const commit = (inbox: Inbox["Service"], first: number) =>
         inbox.commit([
           { ...streamOfTests, source: "t", input: `of ${first}`, batch: { first: 1, ...records(1, 1) } },
           { ...streamOfTests, source: "s", input: "orders", batch: { first, ...records(50, 1_000) } }
         ])
-      const body = Effect.gen(function*() {
+      const body = Effect.gen(function* () {
         const inbox = yield* Inbox
         const fill = (first: number): Effect.Effect<readonly [StoreError, number]> =>
           commit(inbox, first).pipe(
@@ -154,21 +161,25 @@ describe("a store's file", () => {
         assert.isUndefined(inbox.cursor({ source: "t", input: `of ${first}` }))
         assert.strictEqual(yield* inbox.prune("orders", first - 1), first - 1)
         const outcomes = yield* commit(inbox, first)
-        assert.deepStrictEqual(outcomes.map(({ _tag }) => _tag), ["Stored", "Stored"])
+        assert.deepStrictEqual(
+          outcomes.map(({ _tag }) => _tag),
+          ["Stored", "Stored"]
+        )
         assert.strictEqual(inbox.lastPosition("orders"), first + 49)
         assert.strictEqual(inbox.lastPosition(`of ${first}`), 1)
         const summary = (yield* inbox.summaries).find(({ input }) => input === "orders")
         assert.deepInclude(summary, { records: 50, bytes: 50_000, firstPosition: first, lastPosition: first + 49 })
       })
       yield* Effect.provide(body, InboxSqlite.layer({ file, fileLimitBytes: 1 << 20 }))
-    }))
+    })
+  )
 
   it.effect("keeps its log short beside our readers, and bounded beside one that never lets go", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const file = yield* newFile
       const logBytes = () => statSync(`${file}-wal`).size
       yield* withOutbox({ file, logLimitBytes: 16 << 20 }, (outbox) =>
-        Effect.gen(function*() {
+        Effect.gen(function* () {
           const reader = yield* readOutbox(file)
           const append = outbox.append(records(16, 65_536))
           for (let i = 0; i < 40; i++) {
@@ -191,7 +202,9 @@ describe("a store's file", () => {
           stuck.close()
           yield* append
           assert.isBelow(logBytes(), 14 << 20)
-        }).pipe(Effect.scoped))
+        }).pipe(Effect.scoped)
+      )
       assert.isUndefined(statSync(`${file}-wal`, { throwIfNoEntry: false }))
-    }))
+    })
+  )
 })

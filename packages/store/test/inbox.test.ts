@@ -3,5 +3,12 @@ import * as Effect from "effect/Effect"
 import { join } from "node:path"
 import { inboxInFile, inboxInMemory, temporaryFolder } from "./places.ts"
 
-inboxContract("memory", Effect.sync(() => inboxInMemory()))
-inboxContract("SQLite", Effect.map(temporaryFolder, (folder) => inboxInFile(join(folder, "node.inbox"))), 6)
+inboxContract(
+  "memory",
+  Effect.sync(() => inboxInMemory())
+)
+inboxContract(
+  "SQLite",
+  Effect.map(temporaryFolder, (folder) => inboxInFile(join(folder, "node.inbox"))),
+  6
+)

@@ -14,7 +14,11 @@ import { InboxMemory, OutboxMemory } from "../src/index.ts"
 const stream = { source: "shop", input: "orders", shape: 1n }
 const one = { bytes: Uint8Array.of(1), sizes: Uint32Array.of(1) }
 const intent = (first: number) => ({
-  source: "shop", input: "orders", generation: 1n, lives: [{ life: 1n, first: 1 }], batch: { first, ...one }
+  source: "shop",
+  input: "orders",
+  generation: 1n,
+  lives: [{ life: 1n, first: 1 }],
+  batch: { first, ...one }
 })
 const outboxLayer = (options: Omit<OutboxMemory.Options, "stream">) =>
   Layer.provide(OutboxMemory.layer({ stream, ...options }), Entropy.layerSeeded(1))
@@ -29,9 +33,9 @@ const gate = () => {
 
 describe("a store in the middle of a commit", () => {
   it.effect("completes an append that has begun, and the interrupter waits for it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { beforeCommit, begun, go } = gate()
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const outbox = yield* Outbox
         const appending = yield* Effect.forkChild(outbox.append(one), { startImmediately: true })
         yield* begun.await
@@ -43,18 +47,22 @@ describe("a store in the middle of a commit", () => {
         yield* Fiber.join(interrupting)
         assert.strictEqual(outbox.state().last, 1)
       }).pipe(Effect.provide(outboxLayer({ beforeCommit })))
-    }))
+    })
+  )
 
   it.effect("gathers what comes meanwhile into the next one", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { beforeCommit, begun, go } = gate()
       const backing = new OutboxMemory.Backing()
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const outbox = yield* Outbox
         const first = yield* Effect.forkChild(outbox.append(one), { startImmediately: true })
         yield* begun.await
         const rest = yield* Effect.forkChild(
-          Effect.all(Array.from({ length: 50 }, () => outbox.append(one)), { concurrency: "unbounded" }),
+          Effect.all(
+            Array.from({ length: 50 }, () => outbox.append(one)),
+            { concurrency: "unbounded" }
+          ),
           { startImmediately: true }
         )
         yield* go.open
@@ -62,12 +70,13 @@ describe("a store in the middle of a commit", () => {
         assert.strictEqual((yield* Fiber.join(rest)).at(-1), 51)
         assert.strictEqual(backing.transactions, 2)
       }).pipe(Effect.provide(outboxLayer({ beforeCommit, backing })))
-    }))
+    })
+  )
 
   it.effect("shows a cursor and a position only after the commit returned", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { beforeCommit, begun, go } = gate()
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const inbox = yield* Inbox
         const committing = yield* Effect.forkChild(inbox.commit([intent(1)]), { startImmediately: true })
         yield* begun.await
@@ -78,33 +87,38 @@ describe("a store in the middle of a commit", () => {
         assert.strictEqual(inbox.cursor(stream)?.n, 1)
         assert.strictEqual(inbox.lastPosition("orders"), 1)
       }).pipe(Effect.provide(InboxMemory.layer({ beforeCommit })))
-    }))
+    })
+  )
 
   it.effect("that stops there has stored nothing, and whoever waits hears of it", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const { beforeCommit, begun } = gate()
       const backing = new InboxMemory.Backing()
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(InboxMemory.layer({ backing, beforeCommit }), scope)
-      const commit = Effect.provide(Effect.flatMap(Inbox, (inbox) => inbox.commit([intent(1)])), context)
+      const commit = Effect.provide(
+        Effect.flatMap(Inbox, (inbox) => inbox.commit([intent(1)])),
+        context
+      )
       const committing = yield* Effect.forkChild(Effect.flip(commit), { startImmediately: true })
       yield* begun.await
       const waiting = yield* Effect.forkChild(Effect.flip(commit), { startImmediately: true })
       yield* Scope.close(scope, Exit.void)
       for (const fiber of [committing, waiting]) assert.strictEqual((yield* Fiber.join(fiber)).reason, "failed")
       assert.strictEqual((yield* Effect.flip(commit)).reason, "failed")
-      yield* Effect.gen(function*() {
+      yield* Effect.gen(function* () {
         const inbox = yield* Inbox
         assert.isUndefined(inbox.cursor(stream))
         assert.strictEqual((yield* inbox.commit([intent(1)]))[0]?._tag, "Stored")
       }).pipe(Effect.provide(InboxMemory.layer({ backing })))
-    }))
+    })
+  )
 
   it.effect("that fails says so, has stored nothing, and takes the same again", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let broken = true
-      const beforeCommit = Effect.suspend(() => broken ? Effect.fail(full) : Effect.void)
-      yield* Effect.gen(function*() {
+      const beforeCommit = Effect.suspend(() => (broken ? Effect.fail(full) : Effect.void))
+      yield* Effect.gen(function* () {
         const [inbox, outbox] = [yield* Inbox, yield* Outbox]
         assert.strictEqual((yield* Effect.flip(outbox.append(one)))._tag, "StoreError")
         assert.strictEqual((yield* Effect.flip(inbox.commit([intent(1)]))).reason, "full")
@@ -114,13 +128,14 @@ describe("a store in the middle of a commit", () => {
         assert.deepStrictEqual(outbox.state().lives, [{ life: outbox.state().life, first: 1 }])
         assert.strictEqual((yield* inbox.commit([intent(1)]))[0]?._tag, "Stored")
       }).pipe(Effect.provide(Layer.merge(InboxMemory.layer({ beforeCommit }), outboxLayer({ beforeCommit }))))
-    }))
+    })
+  )
 
   it.effect("fails an append that waits for room which a failing store cannot make", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       let broken = false
-      const beforeCommit = Effect.suspend(() => broken ? Effect.fail(full) : Effect.void)
-      yield* Effect.gen(function*() {
+      const beforeCommit = Effect.suspend(() => (broken ? Effect.fail(full) : Effect.void))
+      yield* Effect.gen(function* () {
         const outbox = yield* Outbox
         yield* outbox.append(one)
         const waiting = yield* Effect.forkChild(Effect.flip(outbox.append(one)), { startImmediately: true })
@@ -131,11 +146,12 @@ describe("a store in the middle of a commit", () => {
         broken = false
         assert.strictEqual(yield* outbox.append(one), 2)
       }).pipe(Effect.provide(outboxLayer({ beforeCommit, limitBytes: 1 })))
-    }))
+    })
+  )
 
   it.effect("takes as long as its disk, by the test's clock", () =>
-    Effect.gen(function*() {
-      yield* Effect.gen(function*() {
+    Effect.gen(function* () {
+      yield* Effect.gen(function* () {
         const inbox = yield* Inbox
         const committing = yield* Effect.forkChild(inbox.commit([intent(1)]), { startImmediately: true })
         yield* TestClock.adjust("9 millis")
@@ -143,5 +159,6 @@ describe("a store in the middle of a commit", () => {
         yield* TestClock.adjust("1 millis")
         assert.strictEqual((yield* Fiber.join(committing))[0]?._tag, "Stored")
       }).pipe(Effect.provide(InboxMemory.layer({ beforeCommit: Effect.sleep("10 millis") })))
-    }))
+    })
+  )
 })

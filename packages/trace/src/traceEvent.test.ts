@@ -7,10 +7,15 @@ const Json = Schema.toCodecJson(TraceEvent)
 const same = Schema.toEquivalence(TraceEvent)
 
 describe("TraceEvent", () => {
-  it.prop("crosses JSON text and back, ids of 64 bits included", [TraceEvent], ([event]) => {
-    const text = JSON.stringify(Schema.encodeSync(Json)(event))
-    assert.isTrue(same(Schema.decodeUnknownSync(Json)(JSON.parse(text)), event), text)
-  }, { arbitrary: { runs: 300, seed: 7 } })
+  it.prop(
+    "crosses JSON text and back, ids of 64 bits included",
+    [TraceEvent],
+    ([event]) => {
+      const text = JSON.stringify(Schema.encodeSync(Json)(event))
+      assert.isTrue(same(Schema.decodeUnknownSync(Json)(JSON.parse(text)), event), text)
+    },
+    { arbitrary: { runs: 300, seed: 7 } }
+  )
 
   it("refuses what no machine emits", () => {
     const accepts = Schema.is(TraceEvent)

@@ -37,21 +37,31 @@ if (hasIPv6) {
 
 describe("DatagramSocketNode", () => {
   it.skipIf(!hasIPv6)("speaks both families on one socket, each in its plain spelling", () =>
-    run({}, function*(open) {
+    run({}, function* (open) {
       const [both, four, six] = [yield* open("::"), yield* open("127.0.0.1"), yield* open("::1")]
-      for (const [peer, host] of [[four, "127.0.0.1"], [six, "::1"]] as const) {
+      for (const [peer, host] of [
+        [four, "127.0.0.1"],
+        [six, "::1"]
+      ] as const) {
         peer.send(Uint8Array.of(1), 1, Uint32Array.of(1), 1, { host, port: both.local.port })
         const from = yield* nextSource(both)
         assert.deepStrictEqual(from, peer.local)
         both.send(Uint8Array.of(2), 1, Uint32Array.of(1), 1, from)
         assert.deepStrictEqual(yield* nextSource(peer), { host, port: both.local.port })
       }
-    }))
+    })
+  )
 
   it("sends nowhere, and throws nothing, for a name, a bad port or a family out of reach", () =>
-    run({}, function*(open) {
+    run({}, function* (open) {
       const [a, b] = [yield* open("127.0.0.1"), yield* open("127.0.0.1")]
-      const nowhere = [["localhost", 9], ["", 9], ["127.0.0.1", 0], ["127.0.0.1", 65_536], ["::1", 9]] as const
+      const nowhere = [
+        ["localhost", 9],
+        ["", 9],
+        ["127.0.0.1", 0],
+        ["127.0.0.1", 65_536],
+        ["::1", 9]
+      ] as const
       for (const [host, port] of nowhere) a.send(new Uint8Array(6), 3, Uint32Array.of(3, 3), 2, { host, port })
       assert.strictEqual(a.counters.sendErrors, 10)
       assert.strictEqual(a.errorCodes.get("EINVAL"), 10)
@@ -59,20 +69,26 @@ describe("DatagramSocketNode", () => {
     }))
 
   it("drops and counts what comes while its queue is full, by number and by bytes", () =>
-    run({ receiveQueue: 4, receiveQueueBytes: 3_000 }, function*(open) {
+    run({ receiveQueue: 4, receiveQueueBytes: 3_000 }, function* (open) {
       const [a, b] = [yield* open("127.0.0.1"), yield* open("127.0.0.1")]
       a.send(new Uint8Array(10), 1, new Uint32Array(10).fill(1), 10, b.local)
       a.send(new Uint8Array(14_520), 1_452, new Uint32Array(10).fill(1_452), 10, b.local)
       yield* eventually(() => b.counters.receiveDrops === 16)
-      assert.strictEqual(b.receive(99, () => {}), 4)
+      assert.strictEqual(
+        b.receive(99, () => {}),
+        4
+      )
       a.send(new Uint8Array(14_520), 1_452, new Uint32Array(10).fill(1_452), 10, b.local)
       yield* eventually(() => b.counters.receiveDrops === 24)
-      assert.strictEqual(b.receive(99, () => {}), 2)
+      assert.strictEqual(
+        b.receive(99, () => {}),
+        2
+      )
       yield* roundTrip(a, b)
     }))
 
   it("asks for large buffers and tells what was granted", () =>
-    run({}, function*(open) {
+    run({}, function* (open) {
       const { buffers } = yield* open("127.0.0.1")
       assert.isAbove(buffers.receive, 100_000)
       assert.isAtMost(buffers.receive, 4_194_304)
@@ -80,7 +96,7 @@ describe("DatagramSocketNode", () => {
     }))
 
   it("says why it cannot bind and what to do", () =>
-    run({}, function*(open) {
+    run({}, function* (open) {
       const codeFor = (host: string, port = 0) =>
         Effect.map(Effect.flip(open(host, port)), ({ code, remedy }) => `${code}: ${remedy}`)
       assert.match(yield* codeFor("192.0.2.1"), /^EADDRNOTAVAIL: no interface/)
@@ -89,7 +105,7 @@ describe("DatagramSocketNode", () => {
     }))
 
   it("says so when a port needs privileges or the machine has no IPv6", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       for (const code of ["EACCES", "EAFNOSUPPORT", "EMFILE", "ESTRANGE"]) {
         const error = yield* Effect.flip(openWith({ createSocket: refusing(code) }, { host: "::1", port: 7 }))
         assert.strictEqual(error.code, code)
@@ -100,7 +116,7 @@ describe("DatagramSocketNode", () => {
   it("takes IPv4 alone for dual stack on a machine without IPv6", () => {
     const createSocket = (options: dgram.SocketOptions) =>
       options.type === "udp6" ? refusing("EAFNOSUPPORT")(options) : dgram.createSocket(options)
-    return run({ createSocket }, function*(open) {
+    return run({ createSocket }, function* (open) {
       assert.strictEqual((yield* open("::")).local.host, "0.0.0.0")
     })
   })
@@ -108,7 +124,7 @@ describe("DatagramSocketNode", () => {
   for (const code of ["ECONNREFUSED", "EMSGSIZE", "ENOBUFS", "EPERM", "EHOSTUNREACH", "ENETUNREACH", "EAGAIN", "EIO"]) {
     it(`loses a datagram to ${code} on send, and nothing else`, () => {
       const faults = new Faults()
-      return run({ createSocket: faults.createSocket }, function*(open) {
+      return run({ createSocket: faults.createSocket }, function* (open) {
         const [a, b] = [yield* open("127.0.0.1"), yield* open("127.0.0.1")]
         faults.sends.push(code, code)
         a.send(new Uint8Array(2), 1, Uint32Array.of(1, 1), 2, b.local)
@@ -122,7 +138,7 @@ describe("DatagramSocketNode", () => {
 
   it("loses nothing of others to an error on receive", () => {
     const faults = new Faults()
-    return run({ createSocket: faults.createSocket }, function*(open) {
+    return run({ createSocket: faults.createSocket }, function* (open) {
       const [a, b] = [yield* open("127.0.0.1"), yield* open("127.0.0.1")]
       const codes = ["ECONNREFUSED", "EMSGSIZE", "ECONNRESET", "ENOBUFS"]
       for (const code of codes) faults.last().emit("error", failure(code))
@@ -135,19 +151,25 @@ describe("DatagramSocketNode", () => {
 
   const deaths: ReadonlyArray<readonly [string, (faults: Faults, socket: OpenSocket) => void]> = [
     ["fails to receive with EBADF", (faults) => void faults.last().emit("error", failure("EBADF"))],
-    ["fails to receive again and again", (faults) => {
-      for (let i = 0; i < 64; i++) faults.last().emit("error", failure("EIO"))
-    }],
+    [
+      "fails to receive again and again",
+      (faults) => {
+        for (let i = 0; i < 64; i++) faults.last().emit("error", failure("EIO"))
+      }
+    ],
     ["is closed by others", (faults) => void faults.last().close()],
-    ["fails to send with EPIPE", (faults, socket) => {
-      faults.sends.push("EPIPE")
-      socket.send(new Uint8Array(1), 1, Uint32Array.of(1), 1, { host: "127.0.0.1", port: 9 })
-    }]
+    [
+      "fails to send with EPIPE",
+      (faults, socket) => {
+        faults.sends.push("EPIPE")
+        socket.send(new Uint8Array(1), 1, Uint32Array.of(1), 1, { host: "127.0.0.1", port: 9 })
+      }
+    ]
   ]
   for (const [name, kill] of deaths) {
     it(`binds to the same port anew when the system's socket ${name}`, () => {
       const faults = new Faults()
-      return run({ createSocket: faults.createSocket, rebind: Schedule.recurs(3) }, function*(open) {
+      return run({ createSocket: faults.createSocket, rebind: Schedule.recurs(3) }, function* (open) {
         const [a, b] = [yield* open("127.0.0.1"), yield* open("127.0.0.1")]
         faults.binds.push("EADDRNOTAVAIL", "ENETDOWN")
         const before = faults.made
@@ -162,7 +184,7 @@ describe("DatagramSocketNode", () => {
 
   it("fails `died` when a dead socket cannot be bound again, and counts sends as errors from then on", () => {
     const faults = new Faults()
-    return run({ createSocket: faults.createSocket, rebind: Schedule.recurs(2) }, function*(open) {
+    return run({ createSocket: faults.createSocket, rebind: Schedule.recurs(2) }, function* (open) {
       const [a, b] = [yield* open("127.0.0.1"), yield* open("127.0.0.1")]
       faults.binds.push("EADDRNOTAVAIL", "EADDRNOTAVAIL", "EADDRINUSE")
       faults.last().emit("error", failure("EBADF"))
@@ -179,7 +201,10 @@ describe("DatagramSocketNode", () => {
 type Open = (host: string, port?: number) => ReturnType<typeof openWith>
 
 const openWith = (options: Partial<NodeDatagramOptions>, at: Address) =>
-  Effect.provide(Effect.flatMap(DatagramSocket, (service) => service.open(at)), DatagramSocketNode.layerWith(options))
+  Effect.provide(
+    Effect.flatMap(DatagramSocket, (service) => service.open(at)),
+    DatagramSocketNode.layerWith(options)
+  )
 
 const run = (
   options: Partial<NodeDatagramOptions>,
@@ -212,7 +237,7 @@ const nextSource = (socket: OpenSocket) =>
   )
 
 const roundTrip = (a: OpenSocket, b: OpenSocket) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     a.send(Uint8Array.of(1, 2, 3), 3, Uint32Array.of(3), 1, b.local)
     b.send(Uint8Array.of(4), 1, Uint32Array.of(1), 1, yield* nextSource(b))
     assert.deepStrictEqual(yield* nextSource(a), b.local)
@@ -246,11 +271,13 @@ class Faults {
   }
 }
 
-const refusing = (code: string) => (options: dgram.SocketOptions): dgram.Socket => {
-  const socket = dgram.createSocket(options)
-  socket.bind = () => {
-    process.nextTick(() => socket.emit("error", failure(code)))
+const refusing =
+  (code: string) =>
+  (options: dgram.SocketOptions): dgram.Socket => {
+    const socket = dgram.createSocket(options)
+    socket.bind = () => {
+      process.nextTick(() => socket.emit("error", failure(code)))
+      return socket
+    }
     return socket
   }
-  return socket
-}

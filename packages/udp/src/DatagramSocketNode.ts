@@ -50,7 +50,7 @@ export const DatagramSocketNode = {
   layerWith
 }
 
-const open = Effect.fnUntraced(function*(options: NodeDatagramOptions, at: Address) {
+const open = Effect.fnUntraced(function* (options: NodeDatagramOptions, at: Address) {
   const died = Deferred.makeUnsafe<never, SocketError>()
   const death = Latch.makeUnsafe(false)
   let deathCode = ""
@@ -74,12 +74,14 @@ const open = Effect.fnUntraced(function*(options: NodeDatagramOptions, at: Addre
     }),
     (opened) => Effect.callback<void>((resume) => opened.close(() => resume(Effect.void)))
   )
-  const rebind = Effect.uninterruptible(bind(options, socket.local, (handle) => {
-    askForBuffers(handle, options)
-    socket.counters.rebinds++
-    socket.attach(handle)
-  }))
-  const supervise = Effect.gen(function*() {
+  const rebind = Effect.uninterruptible(
+    bind(options, socket.local, (handle) => {
+      askForBuffers(handle, options)
+      socket.counters.rebinds++
+      socket.attach(handle)
+    })
+  )
+  const supervise = Effect.gen(function* () {
     yield* death.await
     death.closeUnsafe()
     yield* Effect.mapError(Effect.retry(rebind, options.rebind), (error) => deathError(socket.local, deathCode, error))
@@ -105,7 +107,8 @@ const bind = <A>(
   return Effect.catch(bound, (error) =>
     error.code === "EAFNOSUPPORT" || error.code === "EADDRNOTAVAIL"
       ? bindHandle(options, { host: "0.0.0.0", port: at.port }, use)
-      : Effect.fail(error))
+      : Effect.fail(error)
+  )
 }
 
 const bindHandle = <A>(

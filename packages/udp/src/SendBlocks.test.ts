@@ -21,7 +21,11 @@ describe("blocks of datagrams that wait for the system", () => {
 
   it("bytes that are under way are never overwritten", () => {
     const blocks = new SendBlocks(() => {})
-    const kept: Array<{ readonly view: Uint8Array; readonly mark: number; readonly done: (error: Error | null) => void }> = []
+    const kept: Array<{
+      readonly view: Uint8Array
+      readonly mark: number
+      readonly done: (error: Error | null) => void
+    }> = []
     for (let i = 0; i < 3_000; i++) {
       const datagram = new Uint8Array(1_000).fill(i % 251)
       const block = blocks.blockFor(datagram.length)

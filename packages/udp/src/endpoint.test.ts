@@ -49,7 +49,7 @@ describe("resolveHost", () => {
   })
 
   it("finds a name, and says so when there is none", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       assert.include(["127.0.0.1", "::1"], (yield* resolveHost("localhost", 5)).host)
       const error = yield* Effect.flip(resolveHost("no-such-host.invalid", 5))
       assert.match(error.message, /^no-such-host\.invalid: (no such host|name service failed)/)

@@ -66,7 +66,7 @@ const notFound = (host: string, error: NodeJS.ErrnoException): EndpointError =>
   error.code === "ENOTFOUND"
     ? new EndpointError({ endpoint: host, problem: "no such host", remedy: "check the name, or give its number" })
     : new EndpointError({
-      endpoint: host,
-      problem: `name service failed (${error.code ?? error.message})`,
-      remedy: "check the network and its DNS, or give the numeric address"
-    })
+        endpoint: host,
+        problem: `name service failed (${error.code ?? error.message})`,
+        remedy: "check the network and its DNS, or give the numeric address"
+      })

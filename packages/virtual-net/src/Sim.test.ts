@@ -10,18 +10,20 @@ describe("Sim", () => {
   it("lets hours pass at once and ends sleeps at their own times", () => {
     const log: Array<string> = []
     const sleeper = (name: string, pause: number) =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         for (let i = 0; i < 2; i++) {
           yield* Effect.sleep(pause)
           log.push(`${name}${yield* Clock.currentTimeMillis}`)
         }
       })
     const sim = new Sim()
-    const exit = sim.run(Effect.gen(function*() {
-      yield* Fiber.awaitAll([yield* Effect.forkChild(sleeper("a", 10)), yield* Effect.forkChild(sleeper("b", 5))])
-      yield* Effect.sleep("3 hours")
-      return yield* Clock.currentTimeMillis
-    }))
+    const exit = sim.run(
+      Effect.gen(function* () {
+        yield* Fiber.awaitAll([yield* Effect.forkChild(sleeper("a", 10)), yield* Effect.forkChild(sleeper("b", 5))])
+        yield* Effect.sleep("3 hours")
+        return yield* Clock.currentTimeMillis
+      })
+    )
     assert.deepStrictEqual(exit, Exit.succeed(20 + 3 * 3_600_000))
     assert.deepStrictEqual(log, ["b5", "a10", "b10", "a20"])
     assert.strictEqual(sim.now, 10_800_020_000)
@@ -40,13 +42,15 @@ describe("Sim", () => {
     const sim = new Sim()
     const log: Array<string> = []
     const note = (name: string) => () => void log.push(`${name}@${sim.now}`)
-    sim.run(Effect.sync(() => {
-      sim.at(20, note("late"))
-      sim.at(10, note("first"))
-      sim.at(10, note("second"))
-      sim.at(15, note("cancelled")).cancel()
-      sim.at(-5, note("at once"))
-    }).pipe(Effect.andThen(Effect.sleep("1 second"))))
+    sim.run(
+      Effect.sync(() => {
+        sim.at(20, note("late"))
+        sim.at(10, note("first"))
+        sim.at(10, note("second"))
+        sim.at(15, note("cancelled")).cancel()
+        sim.at(-5, note("at once"))
+      }).pipe(Effect.andThen(Effect.sleep("1 second")))
+    )
     assert.deepStrictEqual(log, ["at once@0", "first@10", "second@10", "late@20"])
   })
 
@@ -62,14 +66,21 @@ describe("Sim", () => {
       sim.at(at, () => void fired.push(at * 10_000 + i))
     }
     sim.run(Effect.sleep("1 second"))
-    assert.deepStrictEqual(fired, expected.sort((a, b) => a - b))
+    assert.deepStrictEqual(
+      fired,
+      expected.sort((a, b) => a - b)
+    )
   })
 
   it("ends a deadlock with a defect, after running finalizers", () => {
     let finalized = false
-    const stuck = Effect.never.pipe(Effect.ensuring(Effect.sync(() => {
-      finalized = true
-    })))
+    const stuck = Effect.never.pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          finalized = true
+        })
+      )
+    )
     assert.strictEqual(reasonOf(new Sim().run(Effect.andThen(Effect.sleep(5), stuck))), "deadlock at 5000")
     assert.isTrue(finalized)
   })

@@ -37,7 +37,7 @@ describe("VirtualNetwork", () => {
   }
 
   it("loses, duplicates, delays and reorders as often and as much as it is told", () => {
-    run({ seed: 7, link: bad }, function*(network) {
+    run({ seed: 7, link: bad }, function* (network) {
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       const delays: Array<number> = []
       let overtakings = 0
@@ -74,20 +74,26 @@ describe("VirtualNetwork", () => {
   })
 
   it("drops above the mtu only, and only in the direction it was set for", () => {
-    run({ seed: 1 }, function*(network) {
+    run({ seed: 1 }, function* (network) {
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       network.configure("a", "b", { mtu: 1_200 })
       a.send(new Uint8Array(2_401), 1_200, Uint32Array.of(1_200, 1_201), 2, b.local)
       b.send(new Uint8Array(1_452), 1_452, Uint32Array.of(1_452), 1, a.local)
       yield* Effect.sleep(2)
-      assert.strictEqual(b.receive(9, (bytes) => assert.strictEqual(bytes.length, 1_200)), 1)
-      assert.strictEqual(a.receive(9, () => {}), 1)
+      assert.strictEqual(
+        b.receive(9, (bytes) => assert.strictEqual(bytes.length, 1_200)),
+        1
+      )
+      assert.strictEqual(
+        a.receive(9, () => {}),
+        1
+      )
       assert.strictEqual(network.counters("a", "b").tooLarge, 1)
     })
   })
 
   it("parts two hosts and no others, until healed; what is under way arrives", () => {
-    run({ seed: 1 }, function*(network) {
+    run({ seed: 1 }, function* (network) {
       const [a, b, c] = [yield* openOn(network, "a"), yield* openOn(network, "b"), yield* openOn(network, "c")]
       const greetAll = () => {
         for (const from of [a, b, c]) {
@@ -111,7 +117,7 @@ describe("VirtualNetwork", () => {
   })
 
   it("shows to a tap what befalls every datagram, and lets a test drop and inject its own", () => {
-    run({ seed: 1, receiveQueue: 2 }, function*(network) {
+    run({ seed: 1, receiveQueue: 2 }, function* (network) {
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       const seen: Array<string> = []
       const untap = network.tap(({ at, fate, bytes }) => void seen.push(`${at} ${bytes[0]} ${fate}`))
@@ -139,7 +145,7 @@ describe("VirtualNetwork", () => {
   })
 
   it("overwrites bytes that a visitor kept, and gives each copy bytes of its own", () => {
-    run({ seed: 1, link: { duplicate: 1 } }, function*(network) {
+    run({ seed: 1, link: { duplicate: 1 } }, function* (network) {
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       const kept: Array<Uint8Array> = []
       a.send(Buffer.from([1, 2]), 2, Uint32Array.of(2), 1, b.local)
@@ -149,12 +155,18 @@ describe("VirtualNetwork", () => {
         kept.push(bytes)
         bytes.fill(7)
       })
-      assert.deepStrictEqual(kept.map((bytes) => [...bytes]), [[0xdb, 0xdb], [0xdb, 0xdb]])
+      assert.deepStrictEqual(
+        kept.map((bytes) => [...bytes]),
+        [
+          [0xdb, 0xdb],
+          [0xdb, 0xdb]
+        ]
+      )
     })
   })
 
   it("binds to its own host only, takes free ports, and forgets a host's sockets that closed", () => {
-    run({ seed: 1 }, function*(network) {
+    run({ seed: 1 }, function* (network) {
       const error = yield* Effect.flip(network.socketsOf("a").open({ host: "b", port: 1 }))
       assert.strictEqual(error.code, "EADDRNOTAVAIL")
       const first = yield* openOn(network, "a")
@@ -165,7 +177,7 @@ describe("VirtualNetwork", () => {
   })
 
   it("kills a socket on demand, for good", () => {
-    run({ seed: 1 }, function*(network) {
+    run({ seed: 1 }, function* (network) {
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       network.kill(b.local, "ENETDOWN")
       assert.strictEqual((yield* Effect.flip(b.died)).code, "ENETDOWN")
@@ -176,21 +188,24 @@ describe("VirtualNetwork", () => {
   })
 
   it("calls a driver once for all that arrives at an instant", () => {
-    run({ seed: 1 }, function*(network) {
+    run({ seed: 1 }, function* (network) {
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       let calls = 0
       b.onReadable = () => calls++
       a.send(new Uint8Array(50), 1, new Uint32Array(50).fill(1), 50, b.local)
       yield* Effect.sleep(2)
       assert.strictEqual(calls, 1)
-      assert.strictEqual(b.receive(99, () => {}), 50)
+      assert.strictEqual(
+        b.receive(99, () => {}),
+        50
+      )
     })
   })
 
   it("keeps what befalls one link apart from the traffic of others and from its other options", () => {
     const lossesOf = (bystanders: number, options: Partial<LinkOptions>) => {
       const losses: Array<number> = []
-      run({ seed: 3, link: { loss: 0.3 } }, function*(network) {
+      run({ seed: 3, link: { loss: 0.3 } }, function* (network) {
         const [a, b, c] = [yield* openOn(network, "a"), yield* openOn(network, "b"), yield* openOn(network, "c")]
         network.configure("a", "b", options)
         network.tap(({ fate, from, bytes }) => {
@@ -218,7 +233,7 @@ describe("VirtualNetwork", () => {
   })
 
   it.effect("gives the same trace on TestClock as on Sim", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const options = { seed: 5, link: bad }
       const onTestClock = yield* Effect.forkChild(gossip(options, 4))
       yield* TestClock.adjust("1 second")
@@ -226,7 +241,8 @@ describe("VirtualNetwork", () => {
       const onSim = succeed(new Sim().run(gossip(options, 4)))
       assert.isAbove(trace.length, 1_000)
       assert.deepStrictEqual(firstDifference(trace, onSim), undefined)
-    }))
+    })
+  )
 })
 
 const firstDifference = (a: ReadonlyArray<string>, b: ReadonlyArray<string>) => {
@@ -245,7 +261,7 @@ const run = (
   options: NetworkOptions,
   body: (network: Network) => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, void, never>
 ): void => {
-  const program = Effect.gen(function*() {
+  const program = Effect.gen(function* () {
     const network = yield* VirtualNetwork
     yield* Effect.gen(() => body(network))
   })
@@ -254,7 +270,7 @@ const run = (
 
 /** Nodes that start rumours at their own pace and pass each on a few times: a trace of all that happens in a second. */
 const gossip = (options: NetworkOptions, nodes: number): Effect.Effect<ReadonlyArray<string>, unknown> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const network = yield* VirtualNetwork
     const trace: Array<string> = []
     network.tap(({ at, fate, from, to, bytes }) => {
@@ -268,25 +284,29 @@ const gossip = (options: NetworkOptions, nodes: number): Effect.Effect<ReadonlyA
     return trace
   }).pipe(Effect.scoped, Effect.provide(VirtualNetwork.layer(options)))
 
-const gossiper = Effect.fnUntraced(function*(self: number, nodes: number) {
+const gossiper = Effect.fnUntraced(function* (self: number, nodes: number) {
   const socket = yield* (yield* DatagramSocket).open({ host: "::", port: 40 })
   const wake = Latch.makeUnsafe(true)
   socket.onReadable = () => wake.openUnsafe()
   const pass = (socket: OpenSocket, bytes: Uint8Array, hops: number) => {
     const rumour = Uint8Array.of(hops, self, ...bytes.subarray(0, 6))
-    const next = (self + 1 + hops % (nodes - 1)) % nodes
+    const next = (self + 1 + (hops % (nodes - 1))) % nodes
     socket.send(rumour, rumour.length, Uint32Array.of(rumour.length), 1, { host: `n${next}`, port: 40 })
   }
-  const start = Effect.forever(Effect.suspend(() => {
-    pass(socket, Uint8Array.of(socket.counters.sent & 0xff), 3)
-    return Effect.sleep(13.137 + self * 1.611)
-  }))
-  const forward = Effect.forever(Effect.gen(function*() {
-    yield* wake.await
-    wake.closeUnsafe()
-    socket.receive(100, (bytes) => {
-      if (bytes[0]! > 0) pass(socket, bytes, bytes[0]! - 1)
+  const start = Effect.forever(
+    Effect.suspend(() => {
+      pass(socket, Uint8Array.of(socket.counters.sent & 0xff), 3)
+      return Effect.sleep(13.137 + self * 1.611)
     })
-  }))
+  )
+  const forward = Effect.forever(
+    Effect.gen(function* () {
+      yield* wake.await
+      wake.closeUnsafe()
+      socket.receive(100, (bytes) => {
+        if (bytes[0]! > 0) pass(socket, bytes, bytes[0]! - 1)
+      })
+    })
+  )
   yield* Effect.all([start, forward], { concurrency: "unbounded" })
 })

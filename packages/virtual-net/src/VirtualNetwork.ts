@@ -53,13 +53,13 @@ interface Delivery extends Entry {
   readonly link: VirtualLink
 }
 
-export class VirtualNetwork
-  extends Context.Service<VirtualNetwork, Network>()("@pure-link/virtual-net/VirtualNetwork")
-{
+export class VirtualNetwork extends Context.Service<VirtualNetwork, Network>()(
+  "@pure-link/virtual-net/VirtualNetwork"
+) {
   static readonly layer = (options: NetworkOptions): Layer.Layer<VirtualNetwork> =>
     Layer.effect(
       VirtualNetwork,
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const network = new Network(options, yield* Clock.Clock, yield* Effect.context<never>())
         yield* Effect.addFinalizer(() => Effect.sync(() => network.stop()))
         return network
@@ -68,7 +68,10 @@ export class VirtualNetwork
 
   /** The sockets of one host, to be given to whatever runs on it. */
   static readonly host = (host: string): Layer.Layer<DatagramSocket, never, VirtualNetwork> =>
-    Layer.effect(DatagramSocket, Effect.map(VirtualNetwork, (network) => network.socketsOf(host)))
+    Layer.effect(
+      DatagramSocket,
+      Effect.map(VirtualNetwork, (network) => network.socketsOf(host))
+    )
 }
 
 export class Network {

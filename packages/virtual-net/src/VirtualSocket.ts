@@ -24,11 +24,7 @@ export class VirtualSocket implements OpenSocket {
   #onReadable: (() => void) | undefined
   #isClosed = false
 
-  constructor(
-    local: Address,
-    queueLength: number,
-    transmit: (bytes: Uint8Array, from: Address, to: Address) => void
-  ) {
+  constructor(local: Address, queueLength: number, transmit: (bytes: Uint8Array, from: Address, to: Address) => void) {
     this.local = local
     this.buffers = { receive: queueLength * largestDatagram, send: 0 }
     this.#queueLength = queueLength

@@ -115,9 +115,14 @@ describe("headers", () => {
     }
   })
 
-  it.prop("of any bytes are read or refused, never thrown at", [Schema.Uint8Array], ([bytes]) => {
-    assert.isBoolean(new PacketHeader().read(bytes, 0, bytes.length))
-  }, { arbitrary: { runs: 500, size: 60 } })
+  it.prop(
+    "of any bytes are read or refused, never thrown at",
+    [Schema.Uint8Array],
+    ([bytes]) => {
+      assert.isBoolean(new PacketHeader().read(bytes, 0, bytes.length))
+    },
+    { arbitrary: { runs: 500, size: 60 } }
+  )
 
   it.prop("round trip", [Id64Field, Id64Field, Uint32Field, NumberField], ([run, reply, key, n]) => {
     const out = new Uint8Array(64)
@@ -131,7 +136,16 @@ describe("headers", () => {
 
 describe("epoch bits", () => {
   it("are 0 for epoch 0 only, and cycle through 1 to 15", () => {
-    const table = [[0, 0], [1, 1], [2, 2], [15, 15], [16, 1], [30, 15], [31, 1], [2 ** 32 - 1, 15]] as const
+    const table = [
+      [0, 0],
+      [1, 1],
+      [2, 2],
+      [15, 15],
+      [16, 1],
+      [30, 15],
+      [31, 1],
+      [2 ** 32 - 1, 15]
+    ] as const
     for (const [epoch, bits] of table) assert.strictEqual(epochBitsOf(epoch), bits, `epoch ${epoch}`)
   })
 })
@@ -144,7 +158,7 @@ const nearest = (truncated: number, largest: number): number => {
     .filter((candidate) => candidate >= 0n && candidate < 2n ** 53n)
   const distance = (candidate: bigint): bigint =>
     candidate > BigInt(largest) ? candidate - BigInt(largest) : BigInt(largest) - candidate
-  return Number(candidates.reduce((best, candidate) => distance(candidate) <= distance(best) ? candidate : best))
+  return Number(candidates.reduce((best, candidate) => (distance(candidate) <= distance(best) ? candidate : best)))
 }
 
 describe("short packet numbers", () => {
@@ -177,12 +191,17 @@ describe("short packet numbers", () => {
     }
   })
 
-  it.prop("expand as the slow twin says", [
-    Schema.Int.check(Schema.isBetween({ minimum: -1, maximum: 2 ** 53 - 1 })),
-    Arbitrary.map(Arbitrary.schema(Uint32Field), (value) => value % 2 ** 24)
-  ], ([largest, truncated]) => {
-    assert.strictEqual(expandPacketNumber(truncated, largest), nearest(truncated, largest))
-  }, { arbitrary: { runs: 500 } })
+  it.prop(
+    "expand as the slow twin says",
+    [
+      Schema.Int.check(Schema.isBetween({ minimum: -1, maximum: 2 ** 53 - 1 })),
+      Arbitrary.map(Arbitrary.schema(Uint32Field), (value) => value % 2 ** 24)
+    ],
+    ([largest, truncated]) => {
+      assert.strictEqual(expandPacketNumber(truncated, largest), nearest(truncated, largest))
+    },
+    { arbitrary: { runs: 500 } }
+  )
 
   it("come back exact within half the space of the largest", () => {
     const out = new Uint8Array(64)

@@ -18,7 +18,7 @@ import type { Epoch, Id64, PacketNumber } from "./units.ts"
 
 /** Bits 7–6 of the first byte (spec §3.2). */
 export const Kind = { shortData: 0, longData: 1, answer: 2, lost: 3 } as const
-export type Kind = typeof Kind[keyof typeof Kind]
+export type Kind = (typeof Kind)[keyof typeof Kind]
 
 /** Header bytes by kind (spec §3.3). */
 export const shortHeaderLength = 12
@@ -81,16 +81,20 @@ export class PacketHeader {
 
   #readNumber(bytes: Uint8Array, start: number): number {
     switch (this.kind) {
-      case Kind.shortData: return readUint24(bytes, start + 9)
-      case Kind.longData: return readUint64(bytes, start + 13)
-      case Kind.answer: return readUint64(bytes, start + 17)
-      case Kind.lost: return 0
+      case Kind.shortData:
+        return readUint24(bytes, start + 9)
+      case Kind.longData:
+        return readUint64(bytes, start + 13)
+      case Kind.answer:
+        return readUint64(bytes, start + 17)
+      case Kind.lost:
+        return 0
     }
   }
 }
 
 /** The epoch as bits 3–0 of the flags carry it: 0 means epoch 0 and nothing else does (spec §3.2). */
-export const epochBitsOf = (epoch: Epoch): number => epoch === 0 ? 0 : 1 + (epoch - 1) % 15
+export const epochBitsOf = (epoch: Epoch): number => (epoch === 0 ? 0 : 1 + ((epoch - 1) % 15))
 
 /** The first 4 B of a run (spec §3.3). */
 export const runPrefixOf = (run: Id64): number => Number(run >> 32n)
@@ -106,7 +110,7 @@ export const writeShortHeader = (
   runPrefix: number,
   number: PacketNumber
 ): number => {
-  out[offset] = Kind.shortData << 6 | epochBits
+  out[offset] = (Kind.shortData << 6) | epochBits
   writeUint32(out, offset + 1, keyId)
   writeUint32(out, offset + 5, runPrefix)
   return writeUint24(out, offset + 9, number % 2 ** 24)
@@ -120,7 +124,7 @@ export const writeLongHeader = (
   run: Id64,
   number: PacketNumber
 ): number => {
-  out[offset] = Kind.longData << 6 | epochBits
+  out[offset] = (Kind.longData << 6) | epochBits
   writeUint32(out, offset + 1, keyId)
   writeId64(out, offset + 5, run)
   return writeUint64(out, offset + 13, number)
@@ -135,7 +139,7 @@ export const writeAnswerHeader = (
   replyRun: Id64,
   number: PacketNumber
 ): number => {
-  out[offset] = Kind.answer << 6 | epochBits
+  out[offset] = (Kind.answer << 6) | epochBits
   writeUint32(out, offset + 1, keyId)
   writeUint32(out, offset + 5, runPrefix)
   writeId64(out, offset + 9, replyRun)

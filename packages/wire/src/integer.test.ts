@@ -96,16 +96,21 @@ describe("varints", () => {
     assert.strictEqual(readVarint(bytesOf("ffffffffffffffff"), 0, 8), noVarint)
   })
 
-  it.prop("of any bytes are what bigint arithmetic says", [
-    Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))), {
-      minLength: 8,
-      maxLength: 8
-    })
-  ], ([list]) => {
-    const bytes = Uint8Array.from(list)
-    const length = 1 << (bytes[0]! >> 6)
-    const all = BigInt(`0x${hexOf(bytes, 0, length)}`)
-    const value = all & ((1n << BigInt(8 * length - 2)) - 1n)
-    assert.strictEqual(readVarint(bytes, 0, 8), value < 2n ** 53n ? Number(value) : noVarint)
-  }, { arbitrary: { runs: 500 } })
+  it.prop(
+    "of any bytes are what bigint arithmetic says",
+    [
+      Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))), {
+        minLength: 8,
+        maxLength: 8
+      })
+    ],
+    ([list]) => {
+      const bytes = Uint8Array.from(list)
+      const length = 1 << (bytes[0]! >> 6)
+      const all = BigInt(`0x${hexOf(bytes, 0, length)}`)
+      const value = all & ((1n << BigInt(8 * length - 2)) - 1n)
+      assert.strictEqual(readVarint(bytes, 0, 8), value < 2n ** 53n ? Number(value) : noVarint)
+    },
+    { arbitrary: { runs: 500 } }
+  )
 })

@@ -44,4 +44,4 @@ export const RefusalReason = {
   retiredGeneration: 6,
   tooManyRuns: 7
 } as const
-export type RefusalReason = typeof RefusalReason[keyof typeof RefusalReason]
+export type RefusalReason = (typeof RefusalReason)[keyof typeof RefusalReason]

@@ -14,11 +14,15 @@ const file = Flag.String("file").pipe(
   Flag.withDefault("pure-link.key")
 )
 
-export const keygen = Command.make("keygen", { file, json }, Effect.fnUntraced(function*(flags) {
-  const keys = keyPair(suite, systemEntropy)
-  yield* writeKeyFile(flags.file, keys)
-  const publicKey = formatPublicKey(keys.publicKey)
-  if (flags.json) return yield* printJson({ publicKey, file: flags.file })
-  yield* say(`secret key written to ${flags.file} (mode 0600); the public key, to give to peers:`)
-  yield* print(publicKey)
-})).pipe(Command.withDescription("Make a key pair: the secret into a file, the public key on standard output"))
+export const keygen = Command.make(
+  "keygen",
+  { file, json },
+  Effect.fnUntraced(function* (flags) {
+    const keys = keyPair(suite, systemEntropy)
+    yield* writeKeyFile(flags.file, keys)
+    const publicKey = formatPublicKey(keys.publicKey)
+    if (flags.json) return yield* printJson({ publicKey, file: flags.file })
+    yield* say(`secret key written to ${flags.file} (mode 0600); the public key, to give to peers:`)
+    yield* print(publicKey)
+  })
+).pipe(Command.withDescription("Make a key pair: the secret into a file, the public key on standard output"))

@@ -1,5 +1,6 @@
 /**
- * `pure-link send`: puts the records of a source into an outbox file and moves them to a peer, until everything is stored there.
+ * `pure-link send`: puts the records of a source into an outbox file and moves them to a peer, until everything is
+ * stored there.
  */
 import { LinkNode, Output, type OutputState } from "@pure-link/link"
 import { Outbox } from "@pure-link/ports"
@@ -35,7 +36,10 @@ const flags = {
     Flag.withDescription("The name of this stream's source (default: this host's name)"),
     Flag.optional
   ),
-  outbox: Flag.String("outbox").pipe(Flag.withDescription("The outbox file; made when it does not exist"), Flag.withDefault("outbox.db")),
+  outbox: Flag.String("outbox").pipe(
+    Flag.withDescription("The outbox file; made when it does not exist"),
+    Flag.withDefault("outbox.db")
+  ),
   format,
   listen: Flag.String("listen").pipe(Flag.withDescription("Local address to send from"), Flag.withDefault("[::]:0")),
   again: Flag.Boolean("again").pipe(
@@ -55,9 +59,15 @@ const drainTime = "2 seconds"
 const refusal = (state: OutputState): Failure | undefined => {
   switch (state._tag) {
     case "Refused":
-      return new Failure({ exit: ExitCode.refused, text: `refused (reason ${state.reason}): ${state.remedy}; everything is kept in the outbox` })
+      return new Failure({
+        exit: ExitCode.refused,
+        text: `refused (reason ${state.reason}): ${state.remedy}; everything is kept in the outbox`
+      })
     case "InboxBehind":
-      return new Failure({ exit: ExitCode.forked, text: `the inbox is behind at ${state.n}: ${state.remedy}; everything is kept in the outbox` })
+      return new Failure({
+        exit: ExitCode.forked,
+        text: `the inbox is behind at ${state.n}: ${state.remedy}; everything is kept in the outbox`
+      })
     case "Forked":
       return new Failure({ exit: ExitCode.forked, text: state.error.message })
     default:
@@ -74,7 +84,7 @@ const untilRefused = (output: Output<Uint8Array>, keepTrying: boolean): Effect.E
 
 /** A line a second for a person, while there is something to tell. */
 const tellProgress = (output: Output<Uint8Array>, last: () => number): Effect.Effect<never> =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     let told = 0
     for (;;) {
       yield* Effect.sleep("1 second")
@@ -84,61 +94,77 @@ const tellProgress = (output: Output<Uint8Array>, last: () => number): Effect.Ef
     }
   })
 
-export const send = Command.make("send", flags, Effect.fnUntraced(function*(options) {
-  const identity = yield* readKeyFile(suite, options.key)
-  const publicKey = yield* readPublicKey(options.peer)
-  const lookUp = yield* Effect.map(endpoint(options.to), ({ host, port }) => resolveHost(host, port))
-  yield* lookUp
-  const listen = yield* localAddress(options.listen)
-  const type = yield* rawStream(options.input, options.format)
-  const source = yield* sourceName(Option.getOrElse(options.source, hostname))
-  const stream = { source, input: type.input, shape: type.shape }
-  const layers = LinkNode.layer({ identity, listen }).pipe(
-    Layer.provideMerge(OutboxSqlite.layer({ file: options.outbox, stream })),
-    Layer.provide(platform)
-  )
-
-  yield* Effect.gen(function*() {
-    const outbox = yield* Outbox
-    const shutdown = yield* Shutdown
-    const started = yield* Clock.currentTimeMillis
-    const output = yield* Output.open(type, { source, peer: { publicKey, address: lookUp } })
-    let appended = 0
-    const append = (chunk: RecordChunk, producer: string | undefined) =>
-      output.appendBatch(chunk, producer === undefined ? undefined : { producer, position: chunk.end }).pipe(Effect.tap(() => Effect.sync(() => {
-        appended += chunk.sizes.length
-      })))
-
-    const appendAll = Effect.gen(function*() {
-      const from = yield* openSource(options.file, {
-        format: options.format,
-        appendedThrough: (producer) => options.again ? undefined : outbox.producerPosition(producer)
-      })
-      if (from.note !== undefined) yield* say(from.note)
-      const chunks = readRecords(from.bytes, { format: options.format, name: from.name, offset: from.offset })
-      yield* Stream.fromAsyncIterable(chunks, (error) => error instanceof Failure ? error : from.failed(error)).pipe(
-        Stream.interruptWhen(shutdown.requested),
-        Stream.runForEach((chunk) => append(chunk, from.producer))
-      )
-    })
-
-    const drained = output.drained.pipe(Effect.asVoid)
-    const interrupted = new Failure({
-      exit: ExitCode.interrupted,
-      text: "interrupted before everything was stored; the rest waits in the outbox: start the same command again"
-    })
-    const giveUp = shutdown.requested.pipe(Effect.andThen(Effect.sleep(drainTime)), Effect.andThen(Effect.fail(interrupted)))
-    yield* Effect.forkScoped(tellProgress(output, () => outbox.state().last))
-    yield* appendAll.pipe(
-      Effect.andThen(drained),
-      Effect.raceFirst(untilRefused(output, options.keepTrying)),
-      Effect.raceFirst(giveUp)
+export const send = Command.make(
+  "send",
+  flags,
+  Effect.fnUntraced(function* (options) {
+    const identity = yield* readKeyFile(suite, options.key)
+    const publicKey = yield* readPublicKey(options.peer)
+    const lookUp = yield* Effect.map(endpoint(options.to), ({ host, port }) => resolveHost(host, port))
+    yield* lookUp
+    const listen = yield* localAddress(options.listen)
+    const type = yield* rawStream(options.input, options.format)
+    const source = yield* sourceName(Option.getOrElse(options.source, hostname))
+    const stream = { source, input: type.input, shape: type.shape }
+    const layers = LinkNode.layer({ identity, listen }).pipe(
+      Layer.provideMerge(OutboxSqlite.layer({ file: options.outbox, stream })),
+      Layer.provide(platform)
     )
-    const stored = yield* output.storedThrough
-    const seconds = ((yield* Clock.currentTimeMillis) - started) / 1_000
-    if (options.json) yield* printJson({ event: "done", appended, stored, seconds })
-    else yield* say(`${grouped(appended)} records appended, ${grouped(stored)} stored at ${options.to} in all, ${seconds.toFixed(2)} s`)
-  }).pipe(Effect.scoped, Effect.provide(layers))
-}, Effect.mapError(toFailure))).pipe(
+
+    yield* Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const shutdown = yield* Shutdown
+      const started = yield* Clock.currentTimeMillis
+      const output = yield* Output.open(type, { source, peer: { publicKey, address: lookUp } })
+      let appended = 0
+      const append = (chunk: RecordChunk, producer: string | undefined) =>
+        output.appendBatch(chunk, producer === undefined ? undefined : { producer, position: chunk.end }).pipe(
+          Effect.tap(() =>
+            Effect.sync(() => {
+              appended += chunk.sizes.length
+            })
+          )
+        )
+
+      const appendAll = Effect.gen(function* () {
+        const from = yield* openSource(options.file, {
+          format: options.format,
+          appendedThrough: (producer) => (options.again ? undefined : outbox.producerPosition(producer))
+        })
+        if (from.note !== undefined) yield* say(from.note)
+        const chunks = readRecords(from.bytes, { format: options.format, name: from.name, offset: from.offset })
+        yield* Stream.fromAsyncIterable(chunks, (error) =>
+          error instanceof Failure ? error : from.failed(error)
+        ).pipe(
+          Stream.interruptWhen(shutdown.requested),
+          Stream.runForEach((chunk) => append(chunk, from.producer))
+        )
+      })
+
+      const drained = output.drained.pipe(Effect.asVoid)
+      const interrupted = new Failure({
+        exit: ExitCode.interrupted,
+        text: "interrupted before everything was stored; the rest waits in the outbox: start the same command again"
+      })
+      const giveUp = shutdown.requested.pipe(
+        Effect.andThen(Effect.sleep(drainTime)),
+        Effect.andThen(Effect.fail(interrupted))
+      )
+      yield* Effect.forkScoped(tellProgress(output, () => outbox.state().last))
+      yield* appendAll.pipe(
+        Effect.andThen(drained),
+        Effect.raceFirst(untilRefused(output, options.keepTrying)),
+        Effect.raceFirst(giveUp)
+      )
+      const stored = yield* output.storedThrough
+      const seconds = ((yield* Clock.currentTimeMillis) - started) / 1_000
+      if (options.json) yield* printJson({ event: "done", appended, stored, seconds })
+      else
+        yield* say(
+          `${grouped(appended)} records appended, ${grouped(stored)} stored at ${options.to} in all, ${seconds.toFixed(2)} s`
+        )
+    }).pipe(Effect.scoped, Effect.provide(layers))
+  }, Effect.mapError(toFailure))
+).pipe(
   Command.withDescription("Put records into an outbox file and move them to a peer, until everything is stored there")
 )

@@ -27,7 +27,10 @@ const flags = {
     Flag.withDescription("Address to listen on; port 0 takes a free one, [::]:PORT serves IPv6 and IPv4"),
     Flag.withDefault("0.0.0.0:4600")
   ),
-  store: Flag.String("store").pipe(Flag.withDescription("The inbox file; made when it does not exist"), Flag.withDefault("inbox.db")),
+  store: Flag.String("store").pipe(
+    Flag.withDescription("The inbox file; made when it does not exist"),
+    Flag.withDefault("inbox.db")
+  ),
   input: Flag.String("input").pipe(
     Flag.withDescription("NAME or NAME:FORMAT of an input; may be repeated"),
     Flag.atLeast(1)
@@ -36,7 +39,10 @@ const flags = {
     Flag.withDescription("KEY or KEY=SOURCE,SOURCE: a peer who may send; may be repeated"),
     Flag.atLeast(0)
   ),
-  peers: Flag.String("peers").pipe(Flag.withDescription("A file of allowed peers, one `KEY SOURCE,SOURCE` a line"), Flag.optional),
+  peers: Flag.String("peers").pipe(
+    Flag.withDescription("A file of allowed peers, one `KEY SOURCE,SOURCE` a line"),
+    Flag.optional
+  ),
   json
 }
 
@@ -53,18 +59,23 @@ const parseInput = (text: string): Effect.Effect<NamedInput, Failure> => {
     : Effect.fail(badInput(`--input ${text}: "${format}" is no format; write NAME or NAME:${formats.join("|")}`))
 }
 
-const allowedPeers = (allow: ReadonlyArray<string>, file: Option.Option<string>): Effect.Effect<ReadonlyArray<AllowedPeer>, Failure> =>
-  Effect.gen(function*() {
+const allowedPeers = (
+  allow: ReadonlyArray<string>,
+  file: Option.Option<string>
+): Effect.Effect<ReadonlyArray<AllowedPeer>, Failure> =>
+  Effect.gen(function* () {
     const named = yield* Effect.forEach(allow, parseAllow)
     const listed = Option.isSome(file) ? yield* readPeersFile(file.value) : []
     const peers = [...named, ...listed]
     if (peers.length > 0) return peers
-    return yield* Effect.fail(badInput("nobody may send: give --allow KEY or --peers FILE with the public keys of senders"))
+    return yield* Effect.fail(
+      badInput("nobody may send: give --allow KEY or --peers FILE with the public keys of senders")
+    )
   })
 
 /** Says where it listens, opens the inputs, and tells how they grow until the process is asked to end. */
 const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
-  Effect.gen(function*() {
+  Effect.gen(function* () {
     const node = yield* LinkNode
     const inbox = yield* Inbox
     const shutdown = yield* Shutdown
@@ -79,7 +90,10 @@ const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
           ? printJson({ event: "stored", input: name, lastPosition })
           : say(`${name}: ${grouped(lastPosition)} records`)
       const growth = asJson ? inbox.grown(name) : Stream.debounce(inbox.grown(name), "1 second")
-      yield* Stream.runForEach(Stream.filter(growth, (position) => position > 0), tell).pipe(Effect.forkScoped)
+      yield* Stream.runForEach(
+        Stream.filter(growth, (position) => position > 0),
+        tell
+      ).pipe(Effect.forkScoped)
     }
     yield* shutdown.requested
     yield* say("closing")
@@ -91,17 +105,24 @@ export interface ServeSeams {
   readonly trace?: Trace
 }
 
-export const makeServe = (seams: ServeSeams) => Command.make("serve", flags, Effect.fnUntraced(function*(options) {
-  const identity = yield* readKeyFile(suite, options.key)
-  const inputs = yield* Effect.forEach(options.input, parseInput)
-  const peers = yield* allowedPeers(options.allow, options.peers)
-  const listen = yield* localAddress(options.listen)
-  const layers = Inputs.layer({ peers }).pipe(
-    Layer.provideMerge(LinkNode.layer({ identity, listen, ...(seams.trace === undefined ? {} : { trace: seams.trace }) })),
-    Layer.provideMerge(seams.aroundInbox(InboxSqlite.layer({ file: options.store }))),
-    Layer.provide(platform)
-  )
-  yield* run(inputs, options.json).pipe(Effect.provide(layers))
-}, Effect.mapError(toFailure))).pipe(Command.withDescription("Receive the streams of allowed peers into an inbox file"))
+export const makeServe = (seams: ServeSeams) =>
+  Command.make(
+    "serve",
+    flags,
+    Effect.fnUntraced(function* (options) {
+      const identity = yield* readKeyFile(suite, options.key)
+      const inputs = yield* Effect.forEach(options.input, parseInput)
+      const peers = yield* allowedPeers(options.allow, options.peers)
+      const listen = yield* localAddress(options.listen)
+      const layers = Inputs.layer({ peers }).pipe(
+        Layer.provideMerge(
+          LinkNode.layer({ identity, listen, ...(seams.trace === undefined ? {} : { trace: seams.trace }) })
+        ),
+        Layer.provideMerge(seams.aroundInbox(InboxSqlite.layer({ file: options.store }))),
+        Layer.provide(platform)
+      )
+      yield* run(inputs, options.json).pipe(Effect.provide(layers))
+    }, Effect.mapError(toFailure))
+  ).pipe(Command.withDescription("Receive the streams of allowed peers into an inbox file"))
 
 export const serve = makeServe({ aroundInbox: (inbox) => inbox })

@@ -27,7 +27,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
   const reach = (socket: OpenSocket): Address => ({ host: world.reachHost, port: socket.local.port })
 
   describe(`DatagramSocket contract: ${name}`, () => {
-    test("delivers every datagram of a batch, whole and apart, whatever its length", function*() {
+    test("delivers every datagram of a batch, whole and apart, whatever its length", function* () {
       const [a, b] = [yield* open(), yield* open()]
       const lengths = [0, 1, 1_200, 1_452, 37, 1_452]
       const slab = patternedSlab(lengths.length, 1_500)
@@ -39,7 +39,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.strictEqual(a.counters.sendErrors, 0)
     })
 
-    test("has taken the bytes when send returns", function*() {
+    test("has taken the bytes when send returns", function* () {
       const [a, b] = [yield* open(), yield* open()]
       const slab = patternedSlab(32, 1_452)
       const sent = Array.from({ length: 32 }, (_, i) => slab.slice(i * 1_452, (i + 1) * 1_452))
@@ -48,7 +48,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.deepStrictEqual(sorted(yield* collect(b, 32)), sorted(sent))
     })
 
-    test("lets the visitor change the bytes and answer the sender from within", function*() {
+    test("lets the visitor change the bytes and answer the sender from within", function* () {
       const [a, b] = [yield* open(), yield* open()]
       b.onReadable = () => {
         b.receive(16, (bytes, from) => {
@@ -58,11 +58,14 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       }
       a.send(Uint8Array.of(1, 2, 3, 9, 4, 5, 6), 4, Uint32Array.of(3, 3), 2, reach(b))
       const got = yield* collectWithSource(a, 2)
-      assert.deepStrictEqual(sorted(got.map(({ bytes }) => bytes)), [[251, 250, 249], [254, 253, 252]])
+      assert.deepStrictEqual(sorted(got.map(({ bytes }) => bytes)), [
+        [251, 250, 249],
+        [254, 253, 252]
+      ])
       assert.isTrue(got.every(({ from }) => sameAddress(from, reach(b))))
     })
 
-    test("hands over at most as many as asked for, and keeps the rest", function*() {
+    test("hands over at most as many as asked for, and keeps the rest", function* () {
       const [a, b] = [yield* open(), yield* open()]
       sendNumbered(a, reach(b), 0, 5)
       const got: Array<number> = []
@@ -81,7 +84,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.strictEqual(b.receive(5, visit), 0)
     })
 
-    test("calls onReadable while it is being set if datagrams wait, and not once it was taken away", function*() {
+    test("calls onReadable while it is being set if datagrams wait, and not once it was taken away", function* () {
       const [a, b, other] = [yield* open(), yield* open(), yield* open()]
       sendNumbered(a, reach(b), 7, 1)
       yield* readable(b)
@@ -93,24 +96,27 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       sendNumbered(a, reach(other), 0, 1)
       yield* collect(other, 1)
       assert.strictEqual(calls, 1)
-      assert.deepStrictEqual(sorted(yield* collect(b, 2)), [[0, 7], [0, 8]])
+      assert.deepStrictEqual(sorted(yield* collect(b, 2)), [
+        [0, 7],
+        [0, 8]
+      ])
     })
 
-    test("loses no wake-up of a driver that closes its latch before it reads", function*() {
+    test("loses no wake-up of a driver that closes its latch before it reads", function* () {
       const [a, b] = [yield* open(), yield* open()]
       const wake = Latch.makeUnsafe(false)
       const seen = new Set<number>()
       b.onReadable = () => wake.openUnsafe()
-      const driver = Effect.gen(function*() {
+      const driver = Effect.gen(function* () {
         while (seen.size < 600) {
           yield* wake.await
           wake.closeUnsafe()
           while (b.receive(3, (bytes) => void seen.add(bytes[0]! * 256 + bytes[1]!)) === 3) yield* Effect.yieldNow
         }
       })
-      const source = Effect.gen(function*() {
-        for (let next = 0; next < 600; next += 1 + next % 5) {
-          sendNumbered(a, reach(b), next, Math.min(1 + next % 5, 600 - next))
+      const source = Effect.gen(function* () {
+        for (let next = 0; next < 600; next += 1 + (next % 5)) {
+          sendNumbered(a, reach(b), next, Math.min(1 + (next % 5), 600 - next))
           for (let turn = next % 3; turn > 0; turn--) yield* Effect.yieldNow
         }
       })
@@ -118,7 +124,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.strictEqual(seen.size, 600)
     })
 
-    test("frees its port with the scope, and is then silent", function*() {
+    test("frees its port with the scope, and is then silent", function* () {
       const closed = yield* Effect.scoped(open())
       const port = closed.local.port
       closed.send(Uint8Array.of(1), 1, Uint32Array.of(1), 1, reach(closed))
@@ -127,10 +133,13 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.strictEqual(b.local.port, port)
       sendNumbered(a, reach(b), 3, 1)
       assert.deepStrictEqual(sorted(yield* collect(b, 1)), [[0, 3]])
-      assert.strictEqual(closed.receive(8, () => assert.fail("a closed socket received")), 0)
+      assert.strictEqual(
+        closed.receive(8, () => assert.fail("a closed socket received")),
+        0
+      )
     })
 
-    test("serves a live peer after sending to a dead one", function*() {
+    test("serves a live peer after sending to a dead one", function* () {
       const dead = yield* Effect.scoped(Effect.map(open(), reach))
       const [a, b] = [yield* open(), yield* open()]
       for (let round = 0; round < 20; round++) {
@@ -140,7 +149,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       }
     })
 
-    test("counts what the system refuses, and goes on", function*() {
+    test("counts what the system refuses, and goes on", function* () {
       const [a, b] = [yield* open(), yield* open()]
       const slab = new Uint8Array(65_508 + 2)
       slab.set([5, 6], 65_508)
@@ -150,7 +159,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.strictEqual(a.errorCodes.get("EMSGSIZE"), 1)
     })
 
-    test("refuses a port that is taken, by code and with a remedy", function*() {
+    test("refuses a port that is taken, by code and with a remedy", function* () {
       const holder = yield* open()
       const error = yield* Effect.flip(open(holder.local.port))
       assert.strictEqual(error.operation, "bind")
@@ -173,23 +182,27 @@ const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effec
 
 /** Waits until datagrams wait, and leaves them. */
 const readable = (socket: OpenSocket) =>
-  inTime(Effect.callback<void>((resume) => {
-    socket.onReadable = () => {
-      socket.onReadable = undefined
-      resume(Effect.void)
-    }
-  }))
+  inTime(
+    Effect.callback<void>((resume) => {
+      socket.onReadable = () => {
+        socket.onReadable = undefined
+        resume(Effect.void)
+      }
+    })
+  )
 
 const collectWithSource = (socket: OpenSocket, count: number) =>
-  inTime(Effect.callback<ReadonlyArray<Datagram>>((resume) => {
-    const got: Array<Datagram> = []
-    socket.onReadable = () => {
-      while (socket.receive(16, (bytes, from) => void got.push({ bytes: Uint8Array.from(bytes), from })) === 16);
-      if (got.length < count) return
-      socket.onReadable = undefined
-      resume(Effect.succeed(got))
-    }
-  }))
+  inTime(
+    Effect.callback<ReadonlyArray<Datagram>>((resume) => {
+      const got: Array<Datagram> = []
+      socket.onReadable = () => {
+        while (socket.receive(16, (bytes, from) => void got.push({ bytes: Uint8Array.from(bytes), from })) === 16);
+        if (got.length < count) return
+        socket.onReadable = undefined
+        resume(Effect.succeed(got))
+      }
+    })
+  )
 
 const collect = (socket: OpenSocket, count: number) =>
   Effect.map(collectWithSource(socket, count), (got) => got.map(({ bytes }) => bytes))

@@ -37,10 +37,10 @@ export const inboxContract = (
 
   describe(`Inbox contract: ${name}`, () => {
     it.effect("stores batches with their cursors, one log per input, across a restart", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.isUndefined(inbox.cursor(shopOrders))
             assert.strictEqual(inbox.lastPosition("orders"), 0)
             const outcomes = yield* inbox.commit([
@@ -50,9 +50,10 @@ export const inboxContract = (
               intent({ first: 3, sizes: [300] })
             ])
             assert.deepStrictEqual(outcomes, [stored(2), stored(1), stored(1), stored(3)])
-          }))
+          })
+        )
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.deepStrictEqual(inbox.cursor(shopOrders), stored(3).cursor)
             assert.deepStrictEqual(inbox.cursor({ source: "till", input: "orders" }), stored(1).cursor)
             assert.isUndefined(inbox.cursor({ source: "till", input: "returns" }))
@@ -64,14 +65,16 @@ export const inboxContract = (
               { position: 4, source: "shop", number: 3, bytes: recordOf(3, 300) }
             ])
             assert.deepStrictEqual(yield* inbox.commit([intent({ first: 4, sizes: [1] })]), [stored(4)])
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("stores nothing of a batch that does not follow its cursor", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const nothing: CommitOutcome = { _tag: "Conflict", cursor: undefined }
             assert.deepStrictEqual(yield* inbox.commit([intent({ first: 2, sizes: [1] })]), [nothing])
             assert.deepStrictEqual(yield* inbox.commit([intent({ sizes: [] })]), [nothing])
@@ -90,16 +93,18 @@ export const inboxContract = (
             const records = yield* inbox.read("orders", 0, { records: 9, bytes: 99 })
             const names = records.map(({ number, source }) => `${source} ${number}`)
             assert.deepStrictEqual(names, ["shop 1", "shop 2", "till 1", "shop 3"])
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("stores nothing of a forked outbox, whatever its list of lives says", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         const list = (...entries: ReadonlyArray<readonly [life: Id64, first: number]>): ReadonlyArray<Life> =>
           entries.map(([life, first]) => ({ life, first }))
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* inbox.commit([intent({ sizes: [1, 1, 1, 1], lives: list([10n, 1], [20n, 3]) })])
             const tries: ReadonlyArray<readonly [fork: boolean, lives: ReadonlyArray<Life>]> = [
               [true, list([30n, 3])],
@@ -126,15 +131,17 @@ export const inboxContract = (
               else n += 2
             }
             assert.deepStrictEqual(inbox.cursor(shopOrders), { generation: 1n, n: 10, life: 40n })
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("replaces a generation through the first record of another, and refuses the replaced one for ever", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         const high = 0xffff_ffff_ffff_ffffn
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* inbox.commit([intent({ sizes: [1, 2, 3] })])
             const gap = yield* inbox.commit([intent({ generation: high, first: 4, sizes: [4] })])
             assert.deepStrictEqual(gap, [conflict(3)])
@@ -143,96 +150,122 @@ export const inboxContract = (
             assert.isTrue(inbox.isRetired(shopOrders, 1n))
             assert.isFalse(inbox.isRetired(shopOrders, high))
             assert.isFalse(inbox.isRetired({ source: "till", input: "orders" }, 1n))
-          }))
+          })
+        )
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.strictEqual(inbox.retiredCount(shopOrders), 1)
             assert.isTrue(inbox.isRetired(shopOrders, 1n))
             assert.deepStrictEqual(inbox.cursor(shopOrders), stored(1, high).cursor)
             const refused = yield* inbox.commit([intent({ first: 4, sizes: [4] }), intent({ sizes: [1] })])
             assert.deepStrictEqual(refused, [conflict(1, high), conflict(1, high)])
             assert.strictEqual((yield* inbox.read("orders", 0, { records: 9, bytes: 99 })).length, 4)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("keeps 64 retired generations and no more", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const generations = Array.from({ length: 66 }, (_, i) => intent({ generation: BigInt(i + 1), sizes: [1] }))
             const outcomes = yield* inbox.commit(generations)
-            assert.deepStrictEqual(outcomes.map(({ _tag }) => _tag), [...Array<string>(65).fill("Stored"), "Conflict"])
+            assert.deepStrictEqual(
+              outcomes.map(({ _tag }) => _tag),
+              [...Array<string>(65).fill("Stored"), "Conflict"]
+            )
             assert.strictEqual(inbox.retiredCount(shopOrders), 64)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("takes records of 0 B and of 16 MiB", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) => inbox.commit([intent({ sizes: [0, longestRecord, 0] })]))
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const [first, ...none] = yield* inbox.read("orders", 0, { records: 9, bytes: 0 })
             assert.deepStrictEqual([first?.bytes.length, none.length], [0, 0])
             const [large, last] = yield* inbox.read("orders", 1, { records: 9, bytes: longestRecord })
             assert.isTrue(Buffer.from(large!.bytes).equals(recordOf(2, longestRecord)))
             assert.deepInclude(last, { position: 3, number: 3 })
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("reads what fits both bounds, at least one record, none past the last", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* inbox.commit([intent({ sizes: [10, 10, 10] })])
             const positions = (after: number, records: number, bytes: number) =>
-              Effect.map(inbox.read("orders", after, { records, bytes }), (read) => read.map((record) => record.position))
+              Effect.map(inbox.read("orders", after, { records, bytes }), (read) =>
+                read.map((record) => record.position)
+              )
             assert.deepStrictEqual(yield* positions(0, 9, 20), [1, 2])
             assert.deepStrictEqual(yield* positions(0, 1, 99), [1])
             assert.deepStrictEqual(yield* positions(2, 9, 1), [3])
             assert.deepStrictEqual(yield* positions(3, 9, 99), [])
             assert.deepStrictEqual(yield* inbox.read("unknown", 0, { records: 9, bytes: 99 }), [])
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("commits a burst of calls together", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* inbox.commit([intent({ sizes: [1] })])
             for (let turn = 0; turn < 8; turn++) yield* Effect.yieldNow // the store is idle again
             const before = place.transactions()
             const intents = Array.from({ length: 100 }, (_, i) => intent({ source: `s${i}`, sizes: [3] }))
             const commits = intents.map((one) => inbox.commit([one]))
             const acknowledging = Array.from({ length: 20 }, (_, i) => inbox.acknowledge("orders", `c${i}`, 1))
-            const [outcomes] = yield* Effect.all([
-              Effect.all(commits, { concurrency: "unbounded" }),
-              Effect.all(acknowledging, { concurrency: "unbounded" })
-            ], { concurrency: 2 })
-            assert.deepStrictEqual(outcomes, commits.map(() => [stored(1)]))
+            const [outcomes] = yield* Effect.all(
+              [
+                Effect.all(commits, { concurrency: "unbounded" }),
+                Effect.all(acknowledging, { concurrency: "unbounded" })
+              ],
+              { concurrency: 2 }
+            )
+            assert.deepStrictEqual(
+              outcomes,
+              commits.map(() => [stored(1)])
+            )
             assert.strictEqual(place.transactions() - before, 1)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("prunes records but neither cursors nor positions, whatever is pruned", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* inbox.commit([intent({ sizes: [1, 2, 3, 4] }), intent({ input: "returns", sizes: [1] })])
             yield* inbox.acknowledge("orders", "billing", 4)
             assert.strictEqual(yield* inbox.prune("orders", 3), 3)
             assert.strictEqual(yield* inbox.prune("orders", 3), 0)
             assert.strictEqual(yield* inbox.prune("unknown", 9), 0)
             const left = yield* inbox.read("orders", 0, { records: 9, bytes: 99 })
-            assert.deepStrictEqual(left.map(({ position }) => position), [4])
+            assert.deepStrictEqual(
+              left.map(({ position }) => position),
+              [4]
+            )
             assert.strictEqual(yield* inbox.prune("orders", 1_000), 1)
-          }))
+          })
+        )
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.strictEqual(inbox.lastPosition("orders"), 4)
             assert.deepStrictEqual(inbox.cursor(shopOrders), stored(4).cursor)
             assert.strictEqual(yield* inbox.consumerPosition("orders", "billing"), 4)
@@ -241,14 +274,16 @@ export const inboxContract = (
             const [record] = yield* inbox.read("orders", 0, { records: 9, bytes: 99 })
             assert.deepInclude(record, { position: 5, number: 5 })
             assert.strictEqual((yield* inbox.read("returns", 0, { records: 9, bytes: 99 })).length, 1)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("keeps each consumer's position, which never falls and never leads the log", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.strictEqual(yield* inbox.consumerPosition("orders", "billing"), 0)
             yield* inbox.acknowledge("orders", "billing", 0)
             yield* inbox.commit([intent({ sizes: [1, 2, 3] })])
@@ -257,24 +292,30 @@ export const inboxContract = (
             yield* inbox.acknowledge("orders", "audit", 3)
             const error = yield* Effect.flip(inbox.acknowledge("orders", "audit", 4))
             assert.strictEqual(error.reason, "failed")
-          }))
+          })
+        )
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.strictEqual(yield* inbox.consumerPosition("orders", "billing"), 2)
             assert.strictEqual(yield* inbox.consumerPosition("orders", "audit"), 3)
             assert.strictEqual(yield* inbox.consumerPosition("returns", "audit"), 0)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("tells every watcher the last position now and the newest one after it grew", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const seen: Array<number> = []
             const quick = yield* Effect.forkChild(
               Stream.runForEach(Stream.take(inbox.grown("orders"), 3), (position) =>
-                Effect.sync(() => { seen.push(position) })),
+                Effect.sync(() => {
+                  seen.push(position)
+                })
+              ),
               { startImmediately: true }
             )
             yield* inbox.commit([intent({ sizes: [1] })])
@@ -286,20 +327,23 @@ export const inboxContract = (
             // A slow one finds only the newest position each time it asks.
             const found: Array<number> = []
             yield* Stream.runForEach(Stream.take(inbox.grown("orders"), 2), (position) =>
-              Effect.gen(function*() {
+              Effect.gen(function* () {
                 found.push(position)
                 if (found.length > 1) return
                 for (const first of [5, 6, 7]) yield* inbox.commit([intent({ first, sizes: [1] })])
-              }))
+              })
+            )
             assert.deepStrictEqual(found, [4, 7])
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("sums up every input", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (inbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.deepStrictEqual(yield* inbox.summaries, [])
             yield* inbox.commit([
               intent({ input: "returns", sizes: [9] }),
@@ -312,52 +356,78 @@ export const inboxContract = (
             yield* inbox.prune("returns", 1)
             assert.deepStrictEqual(yield* inbox.summaries, [
               {
-                input: "orders", records: 3, bytes: 21, firstPosition: 2, lastPosition: 4,
-                sources: [{ source: "shop", ...stored(1, 2n).cursor }, { source: "till", ...stored(2).cursor }],
+                input: "orders",
+                records: 3,
+                bytes: 21,
+                firstPosition: 2,
+                lastPosition: 4,
+                sources: [
+                  { source: "shop", ...stored(1, 2n).cursor },
+                  { source: "till", ...stored(2).cursor }
+                ],
                 consumers: [{ consumer: "billing", position: 3 }]
               },
               {
-                input: "returns", records: 0, bytes: 0, firstPosition: 2, lastPosition: 1,
-                sources: [{ source: "shop", ...stored(1).cursor }], consumers: []
+                input: "returns",
+                records: 0,
+                bytes: 0,
+                firstPosition: 2,
+                lastPosition: 1,
+                sources: [{ source: "shop", ...stored(1).cursor }],
+                consumers: []
               }
             ])
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("has one owner at a time", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, () =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const error = yield* Effect.flip(Effect.scoped(Layer.build(place.layer())))
             assert.strictEqual(error.reason, "locked")
-          }))
+          })
+        )
         yield* opened(place, (inbox) => inbox.commit([intent({ sizes: [1] })]))
-      }))
+      })
+    )
 
-    it.effect.prop("does what plain lists and cursors do", [InboxSteps], ([steps]) =>
-      Effect.gen(function*() {
-        const place = yield* makePlace
-        const model = new InboxModel()
-        for (const opening of steps) yield* opened(place, (inbox) => followSteps(inbox, model, opening))
-        yield* opened(place, (inbox) => model.assertState(inbox))
-      }), { timeout: 120_000, arbitrary: { runs, seed: 11 } })
+    it.effect.prop(
+      "does what plain lists and cursors do",
+      [InboxSteps],
+      ([steps]) =>
+        Effect.gen(function* () {
+          const place = yield* makePlace
+          const model = new InboxModel()
+          for (const opening of steps) yield* opened(place, (inbox) => followSteps(inbox, model, opening))
+          yield* opened(place, (inbox) => model.assertState(inbox))
+        }),
+      { timeout: 120_000, arbitrary: { runs, seed: 11 } }
+    )
   })
 }
 
 const shopOrders = { source: "shop", input: "orders" }
 const lifeOfTests = 0x8000_0000_0000_0001n
 
-const intent = (
-  { sizes, first = 1, generation = 1n, input = "orders", lives = [{ life: lifeOfTests, first: 1 }], source = "shop" }: {
-    readonly sizes: ReadonlyArray<number>
-    readonly first?: number
-    readonly generation?: Id64
-    readonly input?: string
-    readonly lives?: ReadonlyArray<Life>
-    readonly source?: string
-  }
-): StoreIntent => ({ source, input, generation, lives, batch: { first, ...recordsOf(first, sizes) } })
+const intent = ({
+  sizes,
+  first = 1,
+  generation = 1n,
+  input = "orders",
+  lives = [{ life: lifeOfTests, first: 1 }],
+  source = "shop"
+}: {
+  readonly sizes: ReadonlyArray<number>
+  readonly first?: number
+  readonly generation?: Id64
+  readonly input?: string
+  readonly lives?: ReadonlyArray<Life>
+  readonly source?: string
+}): StoreIntent => ({ source, input, generation, lives, batch: { first, ...recordsOf(first, sizes) } })
 
 const cursorAt = (n: number, generation: Id64): StreamCursor => ({ generation, n, life: lifeOfTests })
 const stored = (n: number, generation = 1n): CommitOutcome & { readonly cursor: StreamCursor } => ({
@@ -366,4 +436,4 @@ const stored = (n: number, generation = 1n): CommitOutcome & { readonly cursor: 
 })
 const conflict = (n: number, generation = 1n): CommitOutcome => ({ _tag: "Conflict", cursor: cursorAt(n, generation) })
 
-const bigints = (_: string, value: unknown) => typeof value === "bigint" ? String(value) : value
+const bigints = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)

@@ -19,9 +19,10 @@ import { recordsOf } from "./records.ts"
 /** Where one outbox lives, such as a file. */
 export interface OutboxPlace {
   /** Opens the outbox of the place; a second opening after the first was closed is a restart. */
-  readonly layer: (
-    options: { readonly stream: StreamName & { readonly shape: Id64 }; readonly limitBytes: number }
-  ) => Layer.Layer<Outbox, StoreError, Entropy>
+  readonly layer: (options: {
+    readonly stream: StreamName & { readonly shape: Id64 }
+    readonly limitBytes: number
+  }) => Layer.Layer<Outbox, StoreError, Entropy>
   /** A copy of the place while it is closed: a backup restored, a machine cloned. */
   readonly copy: Effect.Effect<OutboxPlace, never, Scope.Scope>
   /** Transactions committed at the place since its last opening. */
@@ -46,52 +47,58 @@ export const outboxContract = (
 
   describe(`Outbox contract: ${name}`, () => {
     it.effect("numbers records from 1 and holds them, in order and with its generation, across a restart", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         const before = yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.strictEqual(yield* outbox.append(recordsOf(1, [5, 0, 300])), 1)
             assert.strictEqual(yield* outbox.append(recordsOf(4, [61])), 4)
             assert.deepStrictEqual(outbox.stream, stream)
             return outbox.state()
-          }))
+          })
+        )
         assert.notStrictEqual(before.generation, 0n)
         assert.strictEqual(before.heldBytes, 366)
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             const state = outbox.state()
             assert.deepInclude(state, { generation: before.generation, lowestHeld: 1, last: 4, heldBytes: 366 })
             const batch = yield* outbox.read(1, { records: 100, bytes: 1_000 })
             assert.deepStrictEqual(batch, { first: 1, ...recordsOf(1, [5, 0, 300, 61]) })
             assert.strictEqual(yield* outbox.append(recordsOf(5, [1])), 5)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("takes records of 0 B and of 16 MiB, and refuses longer ones whole", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.strictEqual(yield* outbox.append(recordsOf(1, [0])), 1)
             assert.strictEqual(yield* outbox.append(recordsOf(2, [longestRecord])), 2)
             const error = yield* Effect.flip(outbox.append(recordsOf(3, [7, longestRecord + 1])))
             assert.deepInclude(error, { _tag: "RecordTooLong", bytes: longestRecord + 1, limit: longestRecord })
             assert.strictEqual(outbox.state().last, 2)
-          }))
+          })
+        )
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.deepStrictEqual((yield* outbox.read(1, { records: 1, bytes: 0 })).sizes, Uint32Array.of(0))
             const { bytes, sizes } = yield* outbox.read(2, { records: 2, bytes: 1 })
             assert.deepStrictEqual(sizes, Uint32Array.of(longestRecord))
             assert.isTrue(Buffer.from(bytes).equals(recordsOf(2, [longestRecord]).bytes))
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("reads what fits both bounds, at least one record, none that is removed or past the last", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* outbox.append(recordsOf(1, [10, 10, 10, 10]))
             const sizesOf = (from: number, records: number, bytes: number) =>
               Effect.map(outbox.read(from, { records, bytes }), (batch) => {
@@ -106,64 +113,81 @@ export const outboxContract = (
             yield* outbox.removeThrough(2)
             assert.strictEqual(yield* sizesOf(2, 9, 99), 0)
             assert.strictEqual(yield* sizesOf(3, 9, 99), 2)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("lets an append wait at the byte limit, until a removal makes room, first come first served", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
-        yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
-            yield* outbox.append(recordsOf(1, [60, 40]))
-            const big = yield* Effect.forkChild(outbox.append(recordsOf(3, [70])), { startImmediately: true })
-            const small = yield* Effect.forkChild(outbox.append(recordsOf(4, [0, 30])), { startImmediately: true })
-            yield* quiet(outbox)
-            assert.strictEqual(outbox.state().last, 2)
-            yield* outbox.removeThrough(1)
-            yield* quiet(outbox)
-            assert.strictEqual(outbox.state().last, 2)
-            yield* outbox.removeThrough(2)
-            assert.strictEqual(yield* Fiber.join(big), 3)
-            assert.strictEqual(yield* Fiber.join(small), 4)
-            const batch = yield* outbox.read(3, { records: 9, bytes: 999 })
-            assert.deepStrictEqual(batch, { first: 3, ...recordsOf(3, [70, 0, 30]) })
-            assert.strictEqual(outbox.state().heldBytes, 100)
-          }), 100)
-      }))
+        yield* opened(
+          place,
+          (outbox) =>
+            Effect.gen(function* () {
+              yield* outbox.append(recordsOf(1, [60, 40]))
+              const big = yield* Effect.forkChild(outbox.append(recordsOf(3, [70])), { startImmediately: true })
+              const small = yield* Effect.forkChild(outbox.append(recordsOf(4, [0, 30])), { startImmediately: true })
+              yield* quiet(outbox)
+              assert.strictEqual(outbox.state().last, 2)
+              yield* outbox.removeThrough(1)
+              yield* quiet(outbox)
+              assert.strictEqual(outbox.state().last, 2)
+              yield* outbox.removeThrough(2)
+              assert.strictEqual(yield* Fiber.join(big), 3)
+              assert.strictEqual(yield* Fiber.join(small), 4)
+              const batch = yield* outbox.read(3, { records: 9, bytes: 999 })
+              assert.deepStrictEqual(batch, { first: 3, ...recordsOf(3, [70, 0, 30]) })
+              assert.strictEqual(outbox.state().heldBytes, 100)
+            }),
+          100
+        )
+      })
+    )
 
     it.effect("refuses a chunk that can never fit", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
-        yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
-            const error = yield* Effect.flip(outbox.append(recordsOf(1, [60, 41])))
-            assert.deepInclude(error, { _tag: "OutboxFull", bytes: 101, limit: 100 })
-            assert.strictEqual(yield* outbox.append(recordsOf(1, [60, 40])), 1)
-          }), 100)
-      }))
+        yield* opened(
+          place,
+          (outbox) =>
+            Effect.gen(function* () {
+              const error = yield* Effect.flip(outbox.append(recordsOf(1, [60, 41])))
+              assert.deepInclude(error, { _tag: "OutboxFull", bytes: 101, limit: 100 })
+              assert.strictEqual(yield* outbox.append(recordsOf(1, [60, 40])), 1)
+            }),
+          100
+        )
+      })
+    )
 
     it.effect("appends nothing of a call that is interrupted while it waits, and lets the next one in", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
-        yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
-            yield* outbox.append(recordsOf(1, [60]))
-            const waiting = yield* Effect.forkChild(outbox.append(recordsOf(2, [70])), { startImmediately: true })
-            const behind = yield* Effect.forkChild(outbox.append(recordsOf(2, [40])), { startImmediately: true })
-            yield* quiet(outbox)
-            yield* Fiber.interrupt(waiting)
-            assert.strictEqual(yield* Fiber.join(behind), 2)
-            yield* outbox.removeThrough(2)
-            yield* quiet(outbox)
-            assert.strictEqual(outbox.state().last, 2)
-          }), 100)
-      }))
+        yield* opened(
+          place,
+          (outbox) =>
+            Effect.gen(function* () {
+              yield* outbox.append(recordsOf(1, [60]))
+              const waiting = yield* Effect.forkChild(outbox.append(recordsOf(2, [70])), { startImmediately: true })
+              const behind = yield* Effect.forkChild(outbox.append(recordsOf(2, [40])), { startImmediately: true })
+              yield* quiet(outbox)
+              yield* Fiber.interrupt(waiting)
+              assert.strictEqual(yield* Fiber.join(behind), 2)
+              yield* outbox.removeThrough(2)
+              yield* quiet(outbox)
+              assert.strictEqual(outbox.state().last, 2)
+            }),
+          100
+        )
+      })
+    )
 
     it.effect("has appended all or nothing when an interrupted append has ended, whenever it was interrupted", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         const last = yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             for (let turns = 0; turns < 12; turns++) {
               const before = outbox.state().last
               const append = outbox.append(recordsOf(before + 1, [50, 50]))
@@ -176,16 +200,18 @@ export const outboxContract = (
               assert.strictEqual(outbox.state().last, last)
             }
             return outbox.state().last
-          }))
+          })
+        )
         assert.isAbove(last, 0)
         yield* opened(place, (outbox) => Effect.sync(() => assert.strictEqual(outbox.state().last, last)))
-      }))
+      })
+    )
 
     it.effect("commits a burst of appends together", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* outbox.append(recordsOf(1, [1]))
             yield* quiet(outbox)
             const before = place.transactions()
@@ -193,22 +219,28 @@ export const outboxContract = (
               Array.from({ length: 200 }, () => outbox.append(recordsOf(0, [9, 9]))),
               { concurrency: "unbounded" }
             )
-            assert.deepStrictEqual(firsts, Array.from({ length: 200 }, (_, i) => 2 + 2 * i))
+            assert.deepStrictEqual(
+              firsts,
+              Array.from({ length: 200 }, (_, i) => 2 + 2 * i)
+            )
             assert.strictEqual(place.transactions() - before, 1)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("lists a life for every opening that appended, from the last removed record on", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         const lifeOfAppending = (first: RecordNumber) =>
           opened(place, (outbox) =>
-            Effect.gen(function*() {
+            Effect.gen(function* () {
               assert.isFalse(outbox.state().lives.some((entry) => entry.life === outbox.state().life))
               yield* outbox.append(recordsOf(first, [8]))
               yield* outbox.append(recordsOf(first + 1, [8]))
               return { life: outbox.state().life, first } satisfies Life
-            }))
+            })
+          )
         const a = yield* lifeOfAppending(1)
         yield* opened(place, (outbox) => Effect.asVoid(outbox.read(1, { records: 1, bytes: 1 })))
         const b = yield* lifeOfAppending(3)
@@ -224,10 +256,11 @@ export const outboxContract = (
         assert.deepStrictEqual(yield* lives(), [b, c])
         assert.deepStrictEqual(yield* livesAfterRemoving(6), [c])
         assert.deepStrictEqual(yield* lives(), [c])
-      }))
+      })
+    )
 
     it.effect("shows a restored copy as a fork: one generation, one first number, two lives", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (outbox) => outbox.append(recordsOf(1, [1, 2, 3])))
         const copy = yield* place.copy
@@ -238,13 +271,14 @@ export const outboxContract = (
         assert.deepStrictEqual(here.lives[0], there.lives[0])
         assert.deepStrictEqual([here.lives[1]?.first, there.lives[1]?.first], [4, 4])
         assert.notStrictEqual(here.lives[1]?.life, there.lives[1]?.life)
-      }))
+      })
+    )
 
     it.effect("removes once and for all, never beyond its last record, and numbers go on", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             yield* outbox.append(recordsOf(1, [1, 2, 3]))
             const error = yield* Effect.flip(outbox.removeThrough(4))
             assert.strictEqual(error._tag, "StoreError")
@@ -253,44 +287,54 @@ export const outboxContract = (
             yield* outbox.removeThrough(2)
             yield* outbox.removeThrough(1)
             assert.deepInclude(outbox.state(), { lowestHeld: 3, last: 3 })
-          }))
+          })
+        )
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.deepInclude(outbox.state(), { lowestHeld: 3, last: 3 })
             yield* outbox.removeThrough(3)
-          }))
+          })
+        )
         yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
+          Effect.gen(function* () {
             assert.deepInclude(outbox.state(), { lowestHeld: 4, last: 3, heldBytes: 0 })
             assert.strictEqual(yield* outbox.append(recordsOf(4, [4])), 4)
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("keeps each producer's position with the append that brought it", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         const at = (producer: string, position: number) => ({ from: { producer, position } })
-        yield* opened(place, (outbox) =>
-          Effect.gen(function*() {
-            assert.isUndefined(outbox.producerPosition("a.log"))
-            yield* outbox.append({ ...recordsOf(1, [3]), ...at("a.log", 3) })
-            yield* outbox.append({ ...recordsOf(2, [4]), ...at("b.log", 2 ** 53 - 1) })
-            const error = yield* Effect.flip(outbox.append({ ...recordsOf(3, [99]), ...at("a.log", 102) }))
-            assert.strictEqual(error._tag, "OutboxFull")
-            yield* outbox.append({ ...recordsOf(3, [5]), ...at("a.log", 8) })
-            yield* outbox.append(recordsOf(4, [1]))
-            assert.strictEqual(outbox.producerPosition("a.log"), 8)
-          }), 50)
+        yield* opened(
+          place,
+          (outbox) =>
+            Effect.gen(function* () {
+              assert.isUndefined(outbox.producerPosition("a.log"))
+              yield* outbox.append({ ...recordsOf(1, [3]), ...at("a.log", 3) })
+              yield* outbox.append({ ...recordsOf(2, [4]), ...at("b.log", 2 ** 53 - 1) })
+              const error = yield* Effect.flip(outbox.append({ ...recordsOf(3, [99]), ...at("a.log", 102) }))
+              assert.strictEqual(error._tag, "OutboxFull")
+              yield* outbox.append({ ...recordsOf(3, [5]), ...at("a.log", 8) })
+              yield* outbox.append(recordsOf(4, [1]))
+              assert.strictEqual(outbox.producerPosition("a.log"), 8)
+            }),
+          50
+        )
         yield* opened(place, (outbox) =>
           Effect.sync(() => {
             assert.strictEqual(outbox.producerPosition("a.log"), 8)
             assert.strictEqual(outbox.producerPosition("b.log"), 2 ** 53 - 1)
             assert.isUndefined(outbox.producerPosition("c.log"))
-          }))
-      }))
+          })
+        )
+      })
+    )
 
     it.effect("belongs to one stream and to one owner at a time", () =>
-      Effect.gen(function*() {
+      Effect.gen(function* () {
         const place = yield* makePlace
         const open = (asked: typeof stream) =>
           Effect.flip(Effect.scoped(Layer.build(Layer.provide(place.layer({ stream: asked, limitBytes: 9 }), entropy))))
@@ -301,20 +345,26 @@ export const outboxContract = (
           assert.include(error.message, "shop → orders")
         }
         yield* opened(place, (outbox) => outbox.append(recordsOf(1, [1])))
-      }))
+      })
+    )
 
-    it.effect.prop("does what a plain list of records does", [OutboxSteps], ([steps]) =>
-      Effect.gen(function*() {
-        const place = yield* makePlace
-        const model = new OutboxModel()
-        for (const opening of steps) yield* opened(place, (outbox) => followSteps(outbox, model, opening))
-        yield* opened(place, (outbox) => Effect.sync(() => model.assertState(outbox)))
-      }), { timeout: 120_000, arbitrary: { runs, seed: 5 } })
+    it.effect.prop(
+      "does what a plain list of records does",
+      [OutboxSteps],
+      ([steps]) =>
+        Effect.gen(function* () {
+          const place = yield* makePlace
+          const model = new OutboxModel()
+          for (const opening of steps) yield* opened(place, (outbox) => followSteps(outbox, model, opening))
+          yield* opened(place, (outbox) => Effect.sync(() => model.assertState(outbox)))
+        }),
+      { timeout: 120_000, arbitrary: { runs, seed: 5 } }
+    )
   })
 }
 
 /** Lets everything that was asked for so far reach the store and come back. */
-const quiet = Effect.fnUntraced(function*(outbox: Outbox["Service"]) {
+const quiet = Effect.fnUntraced(function* (outbox: Outbox["Service"]) {
   for (let round = 0; round < 4; round++) {
     for (let turn = 0; turn < 4; turn++) yield* Effect.yieldNow
     yield* outbox.read(outbox.state().lowestHeld, { records: 1, bytes: 1 })

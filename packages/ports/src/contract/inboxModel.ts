@@ -49,15 +49,18 @@ export class InboxModel {
     const source = `s${step.source}`
     const input = `i${step.input}`
     const stream = this.streams.get(`${source} ${input}`)
-    const generation = step.generation === 0 ? stream?.generation ?? 1n : BigInt(step.generation)
+    const generation = step.generation === 0 ? (stream?.generation ?? 1n) : BigInt(step.generation)
     const current = stream?.generation === generation ? stream : undefined
     const n = current?.n ?? 0
     const first = Math.max(1, n + 1 + step.off)
     const isFork = step.life === 2 && n > 0
-    const lives = [...(isFork ? [] : current?.lives ?? [])]
+    const lives = [...(isFork ? [] : (current?.lives ?? []))]
     if (isFork) lives.push({ life: ++this.lastLife, first: n })
     else if (step.life === 1 || lives.length === 0) lives.push({ life: ++this.lastLife, first: n + 1 })
-    const valid = first === n + 1 && !isFork && !(stream?.retired.includes(generation) ?? false) &&
+    const valid =
+      first === n + 1 &&
+      !isFork &&
+      !(stream?.retired.includes(generation) ?? false) &&
       (step.sizes.length > 0 || current !== undefined)
     return { intent: { source, input, generation, lives, batch: { first, ...recordsOf(first, step.sizes) } }, valid }
   }
@@ -79,7 +82,7 @@ export class InboxModel {
 
   assertState(inbox: Inbox["Service"]): Effect.Effect<void, StoreError> {
     const { consumers, logs, streams } = this
-    return Effect.gen(function*() {
+    return Effect.gen(function* () {
       for (const [key, { generation, lives, n, retired }] of streams) {
         const [source = "", input = ""] = key.split(" ")
         const life = lives.findLast((entry) => entry.first <= n)?.life
@@ -89,7 +92,7 @@ export class InboxModel {
       }
       for (const [input, log] of logs) {
         assert.strictEqual(inbox.lastPosition(input), log.length)
-        const expected = log.flatMap((record, i) => record === undefined ? [] : [{ position: i + 1, ...record }])
+        const expected = log.flatMap((record, i) => (record === undefined ? [] : [{ position: i + 1, ...record }]))
         assert.deepStrictEqual(yield* inbox.read(input, 0, { records: 1_000, bytes: 1_000_000 }), expected)
       }
       for (const [key, position] of consumers) {
@@ -100,7 +103,7 @@ export class InboxModel {
   }
 }
 
-export const followSteps = Effect.fnUntraced(function*(
+export const followSteps = Effect.fnUntraced(function* (
   inbox: Inbox["Service"],
   model: InboxModel,
   steps: ReadonlyArray<typeof Step.Type>
@@ -115,7 +118,7 @@ export const followSteps = Effect.fnUntraced(function*(
     }
     const input = `i${step.input}`
     const log = model.logs.get(input) ?? []
-    const position = Math.floor(log.length * step.per16 / 16)
+    const position = Math.floor((log.length * step.per16) / 16)
     if (step._tag === "Prune") {
       const held = log.slice(0, position).filter((record) => record !== undefined).length
       assert.strictEqual(yield* inbox.prune(input, position), held)

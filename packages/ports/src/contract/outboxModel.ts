@@ -32,7 +32,7 @@ export class OutboxModel {
   }
 }
 
-export const followSteps = Effect.fnUntraced(function*(
+export const followSteps = Effect.fnUntraced(function* (
   outbox: Outbox["Service"],
   model: OutboxModel,
   steps: ReadonlyArray<typeof Step.Type>
@@ -48,11 +48,11 @@ export const followSteps = Effect.fnUntraced(function*(
       step.sizes.forEach((size, i) => model.records.push(recordOf(first + i, size)))
       model.producer = step.position
     } else if (step._tag === "Remove") {
-      const n = model.removed + Math.floor((last - model.removed) * step.per16 / 16)
+      const n = model.removed + Math.floor(((last - model.removed) * step.per16) / 16)
       yield* outbox.removeThrough(n)
       model.removed = n
     } else {
-      const from = 1 + Math.floor(last * step.per16 / 16)
+      const from = 1 + Math.floor((last * step.per16) / 16)
       const expected: Array<Uint8Array> = []
       let bytes = 0
       for (let number = from; number > model.removed && number <= last && expected.length < step.records; number++) {

@@ -63,14 +63,17 @@ for (const [name, make] of makers) {
 
     it("reduces once for all packets sent before the reduction", () => {
       const controller = make(options)
-      const reductions = [[100, 50], [110, 60], [150, 100], [160, 101], [170, 160]] as const
-      assert.deepStrictEqual(reductions.map(([now, sentAt]) => controller.handleCongestion(now, sentAt)), [
-        true,
-        false,
-        false,
-        true,
-        false
-      ])
+      const reductions = [
+        [100, 50],
+        [110, 60],
+        [150, 100],
+        [160, 101],
+        [170, 160]
+      ] as const
+      assert.deepStrictEqual(
+        reductions.map(([now, sentAt]) => controller.handleCongestion(now, sentAt)),
+        [true, false, false, true, false]
+      )
     })
 
     it("grows nothing for packets sent before the reduction", () => {
@@ -126,20 +129,25 @@ for (const [name, make] of makers) {
       assert.isAbove(controller.window, 20 * datagram)
     })
 
-    it.prop("is never NaN, below two datagrams, or above the largest window", [Schema.Array(Call)], ([calls]) => {
-      const controller = make({ datagramSize: datagram, largestWindow: 500 * datagram })
-      const rtt = new RoundTripTime()
-      let now = 0
-      let datagramSize = datagram
-      for (const call of calls) {
-        now += call.after
-        if (call.kind === "size") datagramSize = 1_200 + call.value % 253
-        for (let i = 0; i <= call.repeat; i++) apply(controller, rtt, call, now, datagramSize)
-        const { window } = controller
-        assert.isTrue(window >= 2 * datagramSize && window <= 500 * datagram, `${window}`)
-        assert.strictEqual(window, Math.floor(window))
-      }
-    }, { arbitrary: { runs: 400, seed: 9438, size: 60 } })
+    it.prop(
+      "is never NaN, below two datagrams, or above the largest window",
+      [Schema.Array(Call)],
+      ([calls]) => {
+        const controller = make({ datagramSize: datagram, largestWindow: 500 * datagram })
+        const rtt = new RoundTripTime()
+        let now = 0
+        let datagramSize = datagram
+        for (const call of calls) {
+          now += call.after
+          if (call.kind === "size") datagramSize = 1_200 + (call.value % 253)
+          for (let i = 0; i <= call.repeat; i++) apply(controller, rtt, call, now, datagramSize)
+          const { window } = controller
+          assert.isTrue(window >= 2 * datagramSize && window <= 500 * datagram, `${window}`)
+          assert.strictEqual(window, Math.floor(window))
+        }
+      },
+      { arbitrary: { runs: 400, seed: 9438, size: 60 } }
+    )
   })
 }
 
@@ -165,7 +173,7 @@ function apply(
     case "acknowledged":
     case "limited":
       rtt.update(1 + call.back, call.value % 1_000)
-      return controller.handleAcknowledged(now, 1 + call.value % 1_452, sentAt, rtt, call.kind === "acknowledged")
+      return controller.handleAcknowledged(now, 1 + (call.value % 1_452), sentAt, rtt, call.kind === "acknowledged")
     case "congestion":
       return void controller.handleCongestion(now, sentAt)
     case "persistent":
@@ -216,7 +224,7 @@ class CubicByTheText {
   }
 
   congestion(): void {
-    this.wMax = this.cwnd < this.wMax ? this.cwnd * (1 + 0.7) / 2 : this.cwnd
+    this.wMax = this.cwnd < this.wMax ? (this.cwnd * (1 + 0.7)) / 2 : this.cwnd
     this.cwnd = Math.max(2, this.cwnd * 0.7)
     this.ssthresh = this.cwnd
     this.epoch = undefined
@@ -233,7 +241,7 @@ describe("CUBIC (RFC 9438)", () => {
       for (let round = 1; round < 200; round++) {
         const packets = Math.floor(cubic.window / datagram)
         for (let i = 0; i < packets; i++) {
-          const at = now + rtt.latest + Math.floor(i * rtt.latest / packets)
+          const at = now + rtt.latest + Math.floor((i * rtt.latest) / packets)
           cubic.handleSent(now + 1, datagram, datagram)
           cubic.handleAcknowledged(at, datagram, now + 1, rtt, true)
           twin.acknowledge(at / second, rtt.smoothed / second)
@@ -287,8 +295,8 @@ describe("CUBIC (RFC 9438)", () => {
     const windows = roundTrips(cubic, second, 42, rtt)
     // From 14 to the former maximum of 20 takes 12 rounds. By acknowledgements the first round counts too, hence the
     // tolerance.
-    assert.closeTo(windows[21]! - windows[1]!, 20 * 9 / 17, 0.53)
-    assert.closeTo(windows[41]! - windows[21]!, 20 * 9 / 17, 0.3)
+    assert.closeTo(windows[21]! - windows[1]!, (20 * 9) / 17, 0.53)
+    assert.closeTo(windows[41]! - windows[21]!, (20 * 9) / 17, 0.3)
     assert.isAbove(windows[41]!, 30)
   })
 
@@ -303,9 +311,9 @@ describe("CUBIC (RFC 9438)", () => {
       return cubic.window / datagram
     }
     ask(second + 10_000, fast)
-    assert.closeTo(ask(second + 110_000, fast), 7 + 10 * 9 / 17, 0.01)
+    assert.closeTo(ask(second + 110_000, fast), 7 + (10 * 9) / 17, 0.01)
     // A delay step: the ten round trips so far stand; the next 100 ms are worth one.
-    assert.closeTo(ask(second + 210_000, slow), 7 + 11 * 9 / 17, 0.01)
+    assert.closeTo(ask(second + 210_000, slow), 7 + (11 * 9) / 17, 0.01)
   })
 
   const idleFor = (idle: number): ReadonlyArray<number> => {
@@ -369,9 +377,10 @@ describe("CUBIC (RFC 9438)", () => {
 
 describe("CongestionControl", () => {
   it.effect("yields the maker that the Layer chose", () =>
-    Effect.gen(function*() {
+    Effect.gen(function* () {
       const name = Effect.map(CongestionControl, (service) => service.make(options).name)
       assert.strictEqual(yield* name.pipe(Effect.provide(CongestionControl.layerCubic)), "CUBIC")
       assert.strictEqual(yield* name.pipe(Effect.provide(CongestionControl.layerNewReno)), "NewReno")
-    }))
+    })
+  )
 })

@@ -17,7 +17,7 @@ const steepness = 0.4
 /**
  * RFC 9438 §4.3: the estimate grows by this many datagrams per round trip, 0.53, before and after the former maximum.
  */
-const renoGrowth = 3 * (1 - reductionFactor) / (1 + reductionFactor)
+const renoGrowth = (3 * (1 - reductionFactor)) / (1 + reductionFactor)
 const microsPerSecond = 1_000_000
 
 interface CubicState {
@@ -100,7 +100,7 @@ export class Cubic implements CongestionController {
     if (sentAt <= state.recoveryStart) return false
     const converges = state.window < state.formerMaximum
     state.recoveryStart = now
-    state.formerMaximum = converges ? state.window * (1 + reductionFactor) / 2 : state.window
+    state.formerMaximum = converges ? (state.window * (1 + reductionFactor)) / 2 : state.window
     state.window = this.#bound(state.window * reductionFactor)
     state.slowStartThreshold = state.window
     state.hasEpoch = false
@@ -160,7 +160,7 @@ export class Cubic implements CongestionController {
     }
     const ahead = this.#curveAt(elapsed + rtt.smoothed)
     const target = Math.min(Math.max(ahead, state.window), 1.5 * state.window)
-    state.window = this.#bound(state.window + (target - state.window) * bytes / state.window)
+    state.window = this.#bound(state.window + ((target - state.window) * bytes) / state.window)
   }
 
   /** Above the former maximum, or without one, the curve starts at its plateau (RFC 9438 §4.2, §4.8). */
@@ -183,8 +183,8 @@ export class Cubic implements CongestionController {
   #advanceEstimate(now: Micros, bytes: Bytes, rtt: RoundTripTime): number {
     const state = this.#state
     const growth = renoGrowth * this.#datagramSize
-    state.estimateByBytes = this.#bound(state.estimateByBytes + growth * bytes / state.window)
-    state.estimateByTime = this.#bound(state.estimateByTime + growth * (now - state.countedAt) / rtt.smoothed)
+    state.estimateByBytes = this.#bound(state.estimateByBytes + (growth * bytes) / state.window)
+    state.estimateByTime = this.#bound(state.estimateByTime + (growth * (now - state.countedAt)) / rtt.smoothed)
     state.countedAt = now
     return Math.max(state.estimateByBytes, state.estimateByTime)
   }

@@ -47,7 +47,7 @@ export class NewReno implements CongestionController {
   handleAcknowledged(_now: Micros, bytes: Bytes, sentAt: Micros, _rtt: RoundTripTime, windowLimited: boolean): void {
     const state = this.#state
     if (sentAt <= state.recoveryStart || !windowLimited) return
-    const growth = this.inSlowStart ? bytes : this.#datagramSize * bytes / state.window
+    const growth = this.inSlowStart ? bytes : (this.#datagramSize * bytes) / state.window
     state.window = this.#bound(state.window + growth)
   }
 

@@ -139,8 +139,12 @@ const identify = (db: DatabaseSync, kind: Kind): "empty" | "ours" => {
   const tables = Number(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()!["n"])
   if (applicationId === 0 && version === 0 && tables === 0) return "empty"
   if (applicationId !== kind.applicationId) {
-    const other = applicationId === outboxApplicationId ? "a Pure Link outbox"
-      : applicationId === inboxApplicationId ? "a Pure Link inbox" : "a database of another program"
+    const other =
+      applicationId === outboxApplicationId
+        ? "a Pure Link outbox"
+        : applicationId === inboxApplicationId
+          ? "a Pure Link inbox"
+          : "a database of another program"
     return fail("unreadable", `the file is ${other}, not a Pure Link ${kind.name}`, "name another file")
   }
   const inTable = Number(db.prepare("SELECT value FROM meta WHERE key = 'schema'").get()?.["value"] ?? 0)

@@ -60,9 +60,12 @@ const reasonOfErrno: Readonly<Record<string, StoreFailure>> = {
 export const failureOf = (cause: unknown): Failure => {
   if (cause instanceof FileFailure) return cause.failure
   const { code, errcode, message } = cause as { code?: unknown; errcode?: unknown; message?: unknown }
-  const reason = typeof errcode === "number"
-    ? reasonOfCode[errcode & 0xff]
-    : typeof code === "string" ? reasonOfErrno[code] : undefined
+  const reason =
+    typeof errcode === "number"
+      ? reasonOfCode[errcode & 0xff]
+      : typeof code === "string"
+        ? reasonOfErrno[code]
+        : undefined
   const detail = String(message ?? cause) + (typeof errcode === "number" ? ` (SQLite ${errcode})` : "")
   return { reason: reason ?? "failed", detail, remedy: remedies[reason ?? "failed"] }
 }

@@ -124,7 +124,7 @@ export class InboxFile {
         let record = 0
         let offset = 0
         for (const intent of group.intents) {
-          const sizes = group.sizes.subarray(record, record += intent.count)
+          const sizes = group.sizes.subarray(record, (record += intent.count))
           const start = offset
           for (const size of sizes) offset += size
           outcomes.push(this.#store(intent, group.bytes.subarray(start, offset), sizes, grown))
@@ -145,9 +145,11 @@ export class InboxFile {
   }
 
   consumerPosition(input: string, consumer: string): number {
-    const row = this.#db.prepare(`
+    const row = this.#db
+      .prepare(`
       SELECT position FROM consumers JOIN inputs ON inputs.id = consumers.input WHERE inputs.input = ? AND consumer = ?
-    `).get(input, consumer)
+    `)
+      .get(input, consumer)
     return Number(row?.["position"] ?? 0)
   }
 
@@ -155,9 +157,11 @@ export class InboxFile {
   prune(input: string, through: number): { readonly pruned: number; readonly transactions: number } {
     const log = this.#logs.get(input)
     if (log === undefined) return { pruned: 0, transactions: this.#owned.transactions }
-    const rows = this.#db.prepare(
-      `SELECT position, length(bytes) AS size FROM log_${log.id} WHERE position <= ? ORDER BY position LIMIT ?`
-    ).all(through, prunedRows)
+    const rows = this.#db
+      .prepare(
+        `SELECT position, length(bytes) AS size FROM log_${log.id} WHERE position <= ? ORDER BY position LIMIT ?`
+      )
+      .all(through, prunedRows)
     let bytes = 0
     let pruned = 0
     for (const { size } of rows) {
@@ -211,7 +215,7 @@ export class InboxFile {
     const log = this.#logs.get(intent.input) ?? this.#createLog(intent.input)
     let number: RecordNumber = intent.first
     let start = 0
-    for (const size of sizes) log.insert.run(++log.position, source, number++, bytes.subarray(start, start += size))
+    for (const size of sizes) log.insert.run(++log.position, source, number++, bytes.subarray(start, (start += size)))
     log.records += sizes.length
     log.bytes += bytes.length
     this.#statements.setInput.run(log.position, log.records, log.bytes, log.id)
@@ -292,8 +296,12 @@ const prepareStatements = (db: DatabaseSync) => ({
 })
 
 const noRows = (): InboxRows => ({
-  bytes: new Uint8Array(0), sizes: new Uint32Array(0), positions: new Float64Array(0), numbers: new Float64Array(0),
-  sources: [], sourceIndexes: new Uint32Array(0)
+  bytes: new Uint8Array(0),
+  sizes: new Uint32Array(0),
+  positions: new Float64Array(0),
+  numbers: new Float64Array(0),
+  sources: [],
+  sourceIndexes: new Uint32Array(0)
 })
 
 const cursorOf = (row: Record<string, unknown>): StreamCursor => ({
@@ -303,13 +311,21 @@ const cursorOf = (row: Record<string, unknown>): StreamCursor => ({
 })
 
 const readInboxContents = (db: DatabaseSync): InboxContents => ({
-  streams: db.prepare(`
+  streams: db
+    .prepare(`
     SELECT sources.source, inputs.input, generation, n, life, retired FROM streams
     JOIN sources ON sources.id = streams.source JOIN inputs ON inputs.id = streams.input ORDER BY streams.id
-  `).all().map((row) => ({
-    ...cursorOf(row), source: String(row["source"]), input: String(row["input"]), retired: row["retired"] === 1
-  })),
-  positions: db.prepare("SELECT input, last_position FROM inputs").all()
+  `)
+    .all()
+    .map((row) => ({
+      ...cursorOf(row),
+      source: String(row["source"]),
+      input: String(row["input"]),
+      retired: row["retired"] === 1
+    })),
+  positions: db
+    .prepare("SELECT input, last_position FROM inputs")
+    .all()
     .map((row) => [String(row["input"]), Number(row["last_position"])] as const)
 })
 
@@ -348,23 +364,31 @@ export const readRows = (statement: StatementSync, after: number, bounds: ReadBo
 export const readSummaries = (db: DatabaseSync): ReadonlyArray<InputSummary> => {
   db.exec("BEGIN")
   try {
-    return db.prepare("SELECT id, input, last_position, records, bytes FROM inputs ORDER BY input").all().map((row) => {
-      const id = Number(row["id"])
-      const first = db.prepare(`SELECT min(position) AS position FROM log_${id}`).get()!["position"]
-      return {
-        input: String(row["input"]),
-        records: Number(row["records"]),
-        bytes: Number(row["bytes"]),
-        firstPosition: Number(first ?? Number(row["last_position"]) + 1),
-        lastPosition: Number(row["last_position"]),
-        sources: db.prepare(`
+    return db
+      .prepare("SELECT id, input, last_position, records, bytes FROM inputs ORDER BY input")
+      .all()
+      .map((row) => {
+        const id = Number(row["id"])
+        const first = db.prepare(`SELECT min(position) AS position FROM log_${id}`).get()!["position"]
+        return {
+          input: String(row["input"]),
+          records: Number(row["records"]),
+          bytes: Number(row["bytes"]),
+          firstPosition: Number(first ?? Number(row["last_position"]) + 1),
+          lastPosition: Number(row["last_position"]),
+          sources: db
+            .prepare(`
           SELECT sources.source, generation, n, life FROM streams JOIN sources ON sources.id = streams.source
           WHERE input = ? AND retired = 0 ORDER BY sources.source
-        `).all(id).map((stream) => ({ source: String(stream["source"]), ...cursorOf(stream) })),
-        consumers: db.prepare("SELECT consumer, position FROM consumers WHERE input = ? ORDER BY consumer").all(id)
-          .map((consumer) => ({ consumer: String(consumer["consumer"]), position: Number(consumer["position"]) }))
-      }
-    })
+        `)
+            .all(id)
+            .map((stream) => ({ source: String(stream["source"]), ...cursorOf(stream) })),
+          consumers: db
+            .prepare("SELECT consumer, position FROM consumers WHERE input = ? ORDER BY consumer")
+            .all(id)
+            .map((consumer) => ({ consumer: String(consumer["consumer"]), position: Number(consumer["position"]) }))
+        }
+      })
   } finally {
     db.exec("COMMIT")
   }

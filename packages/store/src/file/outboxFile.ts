@@ -128,7 +128,7 @@ export class OutboxFile {
     if (life !== undefined) this.#owned.db.prepare("INSERT INTO lives VALUES (?, ?)").run(first, blobOfId(life))
     let start = 0
     for (const size of sizes) {
-      this.#insert.run(++next.last, bytes.subarray(start, start += size))
+      this.#insert.run(++next.last, bytes.subarray(start, (start += size)))
       next.bytes += size
     }
   }
@@ -138,16 +138,24 @@ export class OutboxFile {
 export const readContents = (db: DatabaseSync): OutboxContents => {
   db.exec("BEGIN")
   try {
-    const meta = new Map(db.prepare("SELECT key, value FROM meta").all().map((row) => [row["key"], row["value"]]))
+    const meta = new Map(
+      db
+        .prepare("SELECT key, value FROM meta")
+        .all()
+        .map((row) => [row["key"], row["value"]])
+    )
     const progress = db.prepare("SELECT last, removed, deleted, bytes FROM progress").get() as
       | { last: number; removed: number; deleted: number; bytes: number }
       | undefined
     const lowest = db.prepare("SELECT min(number) AS number FROM records").get()!["number"]
     const highest = db.prepare("SELECT max(number) AS number FROM records").get()!["number"]
-    const lives = db.prepare("SELECT first, life FROM lives ORDER BY first").all()
+    const lives = db
+      .prepare("SELECT first, life FROM lives ORDER BY first")
+      .all()
       .map((row) => ({ first: Number(row["first"]), life: idOfBlob(row["life"] as Uint8Array) }))
     if (
-      progress === undefined || (lowest ?? progress.deleted + 1) !== progress.deleted + 1 ||
+      progress === undefined ||
+      (lowest ?? progress.deleted + 1) !== progress.deleted + 1 ||
       (highest ?? progress.deleted) !== progress.last
     ) {
       const detail = "the file is damaged: its records are not those it accounts for"
@@ -158,7 +166,9 @@ export const readContents = (db: DatabaseSync): OutboxContents => {
       generation: idOf(meta.get("generation")),
       ...progress,
       lives,
-      producers: db.prepare("SELECT producer, position FROM producers").all()
+      producers: db
+        .prepare("SELECT producer, position FROM producers")
+        .all()
         .map((row) => ({ producer: String(row["producer"]), position: Number(row["position"]) }))
     }
   } finally {
@@ -207,7 +217,8 @@ export const describeStream = ({ input, shape, source }: OutboxStream): string =
  * record.
  */
 const deleteSlice = (db: DatabaseSync, next: { removed: number; deleted: number; bytes: number }): void => {
-  const rows = db.prepare("SELECT number, length(bytes) AS size FROM records WHERE number <= ? ORDER BY number LIMIT ?")
+  const rows = db
+    .prepare("SELECT number, length(bytes) AS size FROM records WHERE number <= ? ORDER BY number LIMIT ?")
     .all(next.removed, deletedRows)
   let bytes = 0
   for (const { number, size } of rows) {

@@ -13,7 +13,8 @@ serve<OutboxOperations>(() => {
       transact: (group) => outbox.transact(group),
       read: ({ bounds, from }) => outbox.read(from, bounds)
     },
-    transfer: (reply) => "sizes" in reply ? [reply.bytes.buffer as ArrayBuffer, reply.sizes.buffer as ArrayBuffer] : [],
+    transfer: (reply) =>
+      "sizes" in reply ? [reply.bytes.buffer as ArrayBuffer, reply.sizes.buffer as ArrayBuffer] : [],
     close: () => outbox.close()
   }
 })

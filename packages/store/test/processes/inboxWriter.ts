@@ -9,7 +9,7 @@ import { batchOf, writerLife } from "./written.ts"
  */
 const [file = "", mode] = process.argv.slice(2)
 
-const write = Effect.gen(function*() {
+const write = Effect.gen(function* () {
   const inbox = yield* Inbox
   console.log("open")
   if (mode === "hold") return yield* Effect.never

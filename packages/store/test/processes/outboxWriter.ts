@@ -11,14 +11,17 @@ import { chunkLength, chunkOf, writerStream } from "./written.ts"
  */
 const [file = "", mode] = process.argv.slice(2)
 
-const write = Effect.gen(function*() {
+const write = Effect.gen(function* () {
   const outbox = yield* Outbox
   console.log("open")
   if (mode === "hold") return yield* Effect.never
   for (;;) {
     const next = outbox.state().last + 1
     const chunks = [0, 1, 2, 3].map((i) => chunkOf(next + i * chunkLength))
-    yield* Effect.all(chunks.map((chunk) => outbox.append(chunk)), { concurrency: "unbounded" })
+    yield* Effect.all(
+      chunks.map((chunk) => outbox.append(chunk)),
+      { concurrency: "unbounded" }
+    )
     const { last } = outbox.state()
     if (last > 400) yield* outbox.removeThrough(last - 400)
     console.log(last)

@@ -19,13 +19,19 @@ export const startWriter = (program: "outboxWriter" | "inboxWriter", file: strin
         env: {}
       })
       let complaint = ""
-      child.stderr.on("data", (text) => { complaint += String(text) })
+      child.stderr.on("data", (text) => {
+        complaint += String(text)
+      })
       const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
-      const ended = new Promise<void>((resolve) => { child.once("close", () => resolve()) })
+      const ended = new Promise<void>((resolve) => {
+        child.once("close", () => resolve())
+      })
       return {
         pid: child.pid!,
-        line: Effect.flatMap(Effect.promise(() => lines.next()), ({ done, value }) =>
-          done === true ? Effect.fail(new Error(complaint)) : Effect.succeed(String(value))),
+        line: Effect.flatMap(
+          Effect.promise(() => lines.next()),
+          ({ done, value }) => (done === true ? Effect.fail(new Error(complaint)) : Effect.succeed(String(value)))
+        ),
         kill: Effect.promise(async () => {
           child.kill("SIGKILL")
           await ended

@@ -15,7 +15,7 @@ import { assertFrame, type FrameCodec, FrameType, malformed } from "./codec.ts"
 const isMap = (largest: PacketNumber, bytes: Uint8Array, start: number, end: number): boolean => {
   if ((bytes[start]! & 1) === 0) return false
   for (let bit = largest + 1; bit < 8 * (end - start); bit++) {
-    if ((bytes[start + (bit >>> 3)]! >>> (bit & 7) & 1) !== 0) return false
+    if (((bytes[start + (bit >>> 3)]! >>> (bit & 7)) & 1) !== 0) return false
   }
   return true
 }

@@ -33,7 +33,7 @@ const mapOf = (numbers: ReadonlySet<number>): { readonly largest: number; readon
   const bits = new Uint8Array(Math.floor((largest - Math.min(...numbers)) / 8) + 1)
   for (const number of numbers) {
     const bit = largest - number
-    bits[bit >> 3] = bits[bit >> 3]! | 1 << (bit & 7)
+    bits[bit >> 3] = bits[bit >> 3]! | (1 << (bit & 7))
   }
   return { largest, bits }
 }
@@ -59,10 +59,12 @@ const numberSets = Arbitrary.map(
   Arbitrary.all({
     start: Arbitrary.schema(Schema.Natural.check(Schema.isLessThan(2 ** 52))),
     runs: Arbitrary.array(
-      Arbitrary.schema(Schema.Struct({
-        gap: Schema.Natural.check(Schema.isLessThan(40)),
-        length: Schema.Natural.check(Schema.isLessThan(30))
-      })),
+      Arbitrary.schema(
+        Schema.Struct({
+          gap: Schema.Natural.check(Schema.isLessThan(40)),
+          length: Schema.Natural.check(Schema.isLessThan(30))
+        })
+      ),
       { minLength: 1, maxLength: 60 }
     )
   }),
@@ -118,13 +120,21 @@ describe("acknowledged numbers", () => {
       assert.isAtMost(end, 9 + room)
       if (fit < ranges.count) assert.isAbove(lengthOf(fit + 1), room)
       if (fit > 0) assert.deepStrictEqual(readRanges(9), pairs(ranges).slice(0, fit))
-      assert.isTrue(out.subarray(end, 9 + room + 8).every((byte) => byte === 0xee), "nothing behind the frame")
+      assert.isTrue(
+        out.subarray(end, 9 + room + 8).every((byte) => byte === 0xee),
+        "nothing behind the frame"
+      )
     }
   }
 
-  it.prop("are written as far as they fit, newest first, and no further", [numberSets], ([numbers]) => {
-    writesWhatFits(numbers)
-  }, { arbitrary: { runs: 50 } })
+  it.prop(
+    "are written as far as they fit, newest first, and no further",
+    [numberSets],
+    ([numbers]) => {
+      writesWhatFits(numbers)
+    },
+    { arbitrary: { runs: 50 } }
+  )
 
   it("are written as far as they fit where the count of ranges grows to two bytes", () => {
     writesWhatFits(new Set(Array.from({ length: 80 }, (_, i) => 3 * i)))

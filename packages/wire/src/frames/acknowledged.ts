@@ -69,7 +69,7 @@ export class AcknowledgedReader {
       const byte = this.#bytes[this.#at + (this.#bit >>> 3)]!
       const inByte = this.#bit & 7
       if (inByte === 0 && byte === pattern) this.#bit += 8
-      else if ((byte >>> inByte & 1) === (pattern & 1)) this.#bit += 1
+      else if (((byte >>> inByte) & 1) === (pattern & 1)) this.#bit += 1
       else break
     }
     return this.#bit

@@ -40,21 +40,21 @@ const manyRanges = Arbitrary.map(
   Arbitrary.all({
     seen: Arbitrary.schema(Schema.Boolean),
     delay: Arbitrary.schema(NumberField),
-    steps: Arbitrary.array(
-      Arbitrary.schema(Schema.Struct({ gap: Schema.Natural, length: Schema.Natural })),
-      { minLength: 1, maxLength: 100 }
-    )
+    steps: Arbitrary.array(Arbitrary.schema(Schema.Struct({ gap: Schema.Natural, length: Schema.Natural })), {
+      minLength: 1,
+      maxLength: 100
+    })
   }),
   ({ seen, delay, steps }): Frame => {
     const ranges: Array<{ low: number; high: number }> = []
     let next = 0
     for (const { gap, length } of steps) {
-      const low = next + gap % 2 ** 40
-      const high = low + length % 2 ** 40
+      const low = next + (gap % 2 ** 40)
+      const high = low + (length % 2 ** 40)
       ranges.unshift({ low, high })
       next = high + 2
     }
-    return { _tag: seen ? "Seen" : "Ack", delay, ranges: ranges as [typeof ranges[0] & {}, ...typeof ranges] }
+    return { _tag: seen ? "Seen" : "Ack", delay, ranges: ranges as [(typeof ranges)[0] & {}, ...typeof ranges] }
   }
 )
 
@@ -70,7 +70,7 @@ const maps = Arbitrary.map(
     })
   }),
   ({ seen, largest, delay, bits }): Frame => {
-    const map = Uint8Array.from(bits, (byte, j) => byte & 2 ** Math.max(0, Math.min(8, largest + 1 - 8 * j)) - 1)
+    const map = Uint8Array.from(bits, (byte, j) => byte & (2 ** Math.max(0, Math.min(8, largest + 1 - 8 * j)) - 1))
     map[0] = map[0]! | 1
     return { _tag: seen ? "SeenMap" : "AckMap", largest, delay, bits: map }
   }
@@ -100,30 +100,35 @@ const directionsOf = (frame: Frame): ReadonlyArray<Direction> => {
 
 describe("every frame", () => {
   for (const [name, arbitrary] of arbitraries) {
-    it.prop(`${name}: comes back equal, as long as declared, in its own directions only, and never cut short`, [
-      arbitrary
-    ], ([frame]) => {
-      const start = 3
-      out.fill(0xa5, 0, 8)
-      const end = encodeFrame(frame, out, start)
-      assert.strictEqual(end - start, frameLength(frame))
-      for (const direction of ["data", "answer"] as const) {
-        assert.strictEqual(validateBody(out, start, end, direction), directionsOf(frame).includes(direction))
-      }
-      const decoded = decodeFrame(out, start, end)
-      assert.strictEqual(decoded?.next, end)
-      assert.isTrue(sameFrame(decoded!.frame, frame))
-      const step = Math.max(1, Math.floor((end - start) / 200))
-      for (let cut = start; cut < end; cut += step) {
-        assert.isFalse(validateBody(out, start, cut, directionsOf(frame)[0]!), `cut to ${cut - start}`)
-        assert.isUndefined(decodeFrame(out, start, cut))
-      }
-    }, { arbitrary: { runs: 150 } })
+    it.prop(
+      `${name}: comes back equal, as long as declared, in its own directions only, and never cut short`,
+      [arbitrary],
+      ([frame]) => {
+        const start = 3
+        out.fill(0xa5, 0, 8)
+        const end = encodeFrame(frame, out, start)
+        assert.strictEqual(end - start, frameLength(frame))
+        for (const direction of ["data", "answer"] as const) {
+          assert.strictEqual(validateBody(out, start, end, direction), directionsOf(frame).includes(direction))
+        }
+        const decoded = decodeFrame(out, start, end)
+        assert.strictEqual(decoded?.next, end)
+        assert.isTrue(sameFrame(decoded!.frame, frame))
+        const step = Math.max(1, Math.floor((end - start) / 200))
+        for (let cut = start; cut < end; cut += step) {
+          assert.isFalse(validateBody(out, start, cut, directionsOf(frame)[0]!), `cut to ${cut - start}`)
+          assert.isUndefined(decodeFrame(out, start, cut))
+        }
+      },
+      { arbitrary: { runs: 150 } }
+    )
   }
 
   it("has type bytes that no other frame has, and the others are refused", () => {
-    const owners = Array.from({ length: 256 }, (_, type) =>
-      Object.values(frameTable).filter((codec) => type >= codec.firstType && type <= codec.lastType).length)
+    const owners = Array.from(
+      { length: 256 },
+      (_, type) => Object.values(frameTable).filter((codec) => type >= codec.firstType && type <= codec.lastType).length
+    )
     const known = new Set<number>(Object.values(FrameType))
     for (const [type, count] of owners.entries()) {
       assert.strictEqual(count, known.has(type) || type >= FrameType.records ? 1 : 0, `type ${type}`)
@@ -206,12 +211,14 @@ describe("a body", () => {
 })
 
 /** A small deterministic generator (mulberry32), for loops too long for shrinking cases. */
-const seeded = (seed: number) => (below: number): number => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-  return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * below)
-}
+const seeded =
+  (seed: number) =>
+  (below: number): number => {
+    seed = (seed + 0x6d2b79f5) | 0
+    let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below)
+  }
 
 /** Whatever is accepted must decode to what the Schema admits, and come back the same when written again. */
 const judge = (bytes: Uint8Array): number => {
@@ -236,29 +243,30 @@ describe("garbage", () => {
     const types = [...Object.values(FrameType), 0xc0, 0xe1]
     let accepted = 0
     for (let round = 0; round < 20_000; round++) {
-      const bytes = Uint8Array.from({ length: 1 + random(60) }, () => random(2) === 0 ? random(256) : random(4))
+      const bytes = Uint8Array.from({ length: 1 + random(60) }, () => (random(2) === 0 ? random(256) : random(4)))
       bytes[0] = types[random(types.length)]!
       accepted += judge(bytes)
     }
     assert.isAtLeast(accepted, 200, "some of the garbage must be well-formed for this test to say anything")
   })
 
-  it.prop("made by changing one byte of a body is accepted only as the Schema admits", [
-    bodies,
-    Schema.Natural,
-    Schema.Natural
-  ], ([{ frames }, where, change]) => {
-    const { end } = writeBody(frames, 0)
-    if (end === 0) return
-    const bytes = out.slice(0, end)
-    for (let i = 0; i < Math.min(end, 60); i++) {
-      const at = (where + i) % end
-      const kept = bytes[at]!
-      bytes[at] = kept ^ (1 + (change + i) % 255)
-      judge(bytes)
-      bytes[at] = kept
-    }
-  }, { arbitrary: { runs: 150 } })
+  it.prop(
+    "made by changing one byte of a body is accepted only as the Schema admits",
+    [bodies, Schema.Natural, Schema.Natural],
+    ([{ frames }, where, change]) => {
+      const { end } = writeBody(frames, 0)
+      if (end === 0) return
+      const bytes = out.slice(0, end)
+      for (let i = 0; i < Math.min(end, 60); i++) {
+        const at = (where + i) % end
+        const kept = bytes[at]!
+        bytes[at] = kept ^ (1 + ((change + i) % 255))
+        judge(bytes)
+        bytes[at] = kept
+      }
+    },
+    { arbitrary: { runs: 150 } }
+  )
 })
 
 describe("names", () => {
@@ -285,9 +293,9 @@ describe("names", () => {
     const borders = Buffer.from("00417f808f909fa0bfc0c1c2dfe0e1ecedeeeff0f1f3f4f5f8ff", "hex")
     let wellFormed = 0
     for (let round = 0; round < 60_000; round++) {
-      const name = Array.from({ length: 1 + random(4) }, (_, i) => i === 0 || random(3) === 0
-        ? borders[random(borders.length)]!
-        : 0x80 + random(0x40))
+      const name = Array.from({ length: 1 + random(4) }, (_, i) =>
+        i === 0 || random(3) === 0 ? borders[random(borders.length)]! : 0x80 + random(0x40)
+      )
       let isText = true
       try {
         strict.decode(Uint8Array.from(name))

@@ -84,8 +84,10 @@ export const frameTable: { readonly [Tag in Frame["_tag"]]: FrameCodec<Extract<F
 
 /** The codec of each of the 256 type bytes; `undefined` for a type that no frame has. */
 const codecOfType: ReadonlyArray<FrameCodec<Frame> | undefined> = Array.from({ length: 256 }, (_, type) =>
-  (Object.values(frameTable) as ReadonlyArray<FrameCodec<Frame>>)
-    .find((codec) => type >= codec.firstType && type <= codec.lastType))
+  (Object.values(frameTable) as ReadonlyArray<FrameCodec<Frame>>).find(
+    (codec) => type >= codec.firstType && type <= codec.lastType
+  )
+)
 
 /**
  * Whether the bytes are a body of this direction: at least one frame, each known, well-formed, of the right direction,

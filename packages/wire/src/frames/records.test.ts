@@ -36,7 +36,10 @@ describe("the records reader", () => {
     reader.read(out, 6)
     const { firstDelta, partOffset, endsRecord, parts } = frame
     assert.deepStrictEqual([reader.firstDelta, reader.offset, reader.endsRecord], [firstDelta, partOffset, endsRecord])
-    assert.deepStrictEqual(partsOf(out), parts.map((part) => part.slice()))
+    assert.deepStrictEqual(
+      partsOf(out),
+      parts.map((part) => part.slice())
+    )
   })
 
   it.prop("reads PART in place as RECORDS of one part", [PartFrame, RecordsFrame], ([part, records]) => {
@@ -54,7 +57,12 @@ describe("the records reader", () => {
 
 describe("the records writers", () => {
   it("take one byte per length exactly when all lengths fit one, and as much as declared", () => {
-    for (const [lengths, wide] of [[[255, 0, 255], false], [[1, 256], true], [[256], true], [[0], false]] as const) {
+    for (const [lengths, wide] of [
+      [[255, 0, 255], false],
+      [[1, 256], true],
+      [[256], true],
+      [[0], false]
+    ] as const) {
       const dataStart = writeRecordsHeader(out, 0, 9, 0, Uint16Array.from(lengths), lengths.length, true)
       assert.strictEqual(dataStart, recordsFrameOverhead(lengths.length, wide))
       assert.strictEqual((out[0]! & 0x20) !== 0, wide)
@@ -80,7 +88,12 @@ describe("an empty part", () => {
   /** A body of one RECORDS frame with these lengths, all bytes zero. */
   const isBody = (partOffset: number, lengths: ReadonlyArray<number>, endsRecord: boolean): boolean => {
     const dataStart = writeRecordsHeader(out, 0, 1, partOffset, Uint16Array.from(lengths), lengths.length, endsRecord)
-    return validateBody(out, 0, lengths.reduce((sum, length) => sum + length, dataStart), "data")
+    return validateBody(
+      out,
+      0,
+      lengths.reduce((sum, length) => sum + length, dataStart),
+      "data"
+    )
   }
 
   it("is allowed only as a whole empty record", () => {
@@ -92,7 +105,13 @@ describe("an empty part", () => {
     assert.isTrue(isBody(0, [0, 3], false))
     assert.isFalse(isBody(5, [0, 3], false))
     assert.isTrue(isBody(5, [3, 0, 0, 300], false))
-    assert.isTrue(isBody(0, Array.from({ length: 32 }, () => 0), true))
+    assert.isTrue(
+      isBody(
+        0,
+        Array.from({ length: 32 }, () => 0),
+        true
+      )
+    )
   })
 })
 
@@ -125,7 +144,13 @@ const drain = (recordLength: number, records: number, firstDelta: number): Array
       record += 1
     }
     let at = writeRecordsHeader(
-      packet, frameStart, firstDelta + first, partOffset, Uint16Array.from(lengths), lengths.length, done === 0
+      packet,
+      frameStart,
+      firstDelta + first,
+      partOffset,
+      Uint16Array.from(lengths),
+      lengths.length,
+      done === 0
     )
     for (const [i, length] of lengths.entries()) {
       for (let k = 0; k < length; k++) packet[at++] = first + i + (i === 0 ? partOffset : 0) + k
@@ -168,9 +193,15 @@ describe("the framing sum of spec §5", () => {
       const packets = drain(1_013, records, firstDelta)
       const overheads = packets.map((packet) => packet.length - recordBytes(packet, firstDelta))
       const full = overheads.slice(0, -1)
-      assert.isTrue(packets.slice(0, -1).every((packet) => packet.length === largestDatagram), "every packet is full")
+      assert.isTrue(
+        packets.slice(0, -1).every((packet) => packet.length === largestDatagram),
+        "every packet is full"
+      )
       assert.strictEqual(Math.max(...full), 41)
-      assert.strictEqual(packets.reduce((sum, packet, i) => sum + packet.length - overheads[i]!, 0), records * 1_013)
+      assert.strictEqual(
+        packets.reduce((sum, packet, i) => sum + packet.length - overheads[i]!, 0),
+        records * 1_013
+      )
     }
   })
 

@@ -24,8 +24,9 @@ const emptyPartsAreRecords = (frame: {
   readonly endsRecord: boolean
   readonly parts: ReadonlyArray<Uint8Array>
 }): boolean =>
-  frame.parts.every((part, i) =>
-    part.length > 0 || ((i > 0 || frame.partOffset === 0) && (i < frame.parts.length - 1 || frame.endsRecord))
+  frame.parts.every(
+    (part, i) =>
+      part.length > 0 || ((i > 0 || frame.partOffset === 0) && (i < frame.parts.length - 1 || frame.endsRecord))
   )
 
 export const RecordsFrame = Schema.TaggedStruct("Records", {
@@ -157,7 +158,13 @@ const writeRecords = (out: Uint8Array, offset: number, frame: RecordsFrame): num
 }
 
 const recordsFrameLength = ({ parts }: RecordsFrame): number =>
-  parts.reduce((sum, part) => sum + part.length, recordsFrameOverhead(parts.length, parts.some((p) => p.length > 255)))
+  parts.reduce(
+    (sum, part) => sum + part.length,
+    recordsFrameOverhead(
+      parts.length,
+      parts.some((p) => p.length > 255)
+    )
+  )
 
 export const recordsCodec: FrameCodec<typeof RecordsFrame.Type> = {
   firstType: FrameType.records,

@@ -84,6 +84,5 @@ export const storedCodec: FrameCodec<typeof StoredFrame.Type> = {
   endOf: endOfStored,
   read: readStored,
   length: () => storedFrameLength,
-  write: (out, offset, frame) =>
-    writeStored(out, offset, frame.n, frame.life, frame.creditRecords, frame.creditBytes)
+  write: (out, offset, frame) => writeStored(out, offset, frame.n, frame.life, frame.creditRecords, frame.creditBytes)
 }
