@@ -94,7 +94,7 @@ describe("bad input", () => {
           .pop()
       )
       const locked = scenario.runToEnd(...scenario.serveArguments())
-      assertClear(locked.errors, locked.code, { code: 4, says: /owned by|another process|in use|locked/ })
+      assertClear(locked.errors, locked.code, { code: 4, says: /owns the file; stop it/ })
       const elsewhere = scenario
         .serveArguments({ port })
         .map((arg) => (arg === scenario.path("inbox.db") ? scenario.path("other.db") : arg))

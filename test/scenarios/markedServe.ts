@@ -55,8 +55,11 @@ const trace = {
   }
 }
 
+/** For the test of the test: STORED before the commit. */
+const faults = { storedBeforeCommit: process.env["PURE_LINK_FAULT"] === "storedBeforeCommit" }
+
 Command.make("marked").pipe(
-  Command.withSubcommands([makeServe({ aroundInbox, trace })]),
+  Command.withSubcommands([makeServe({ aroundInbox, node: { trace, faults } })]),
   Command.run({ version: "test" }),
   Effect.provide(layerLog),
   Effect.provide(NodeServices.layer),

@@ -20,7 +20,7 @@ const importLaw: Record<string, ReadonlyArray<string>> = {
   udp: ["wire", "keys", "ports"],
   store: ["wire", "keys", "ports"],
   "virtual-net": ["wire", "keys", "ports"],
-  "pure-link": ["wire", "keys", "trace", "recovery", "ports", "link", "udp", "store"]
+  "pure-link": ["wire", "keys", "recovery", "ports", "link", "udp", "store"]
 }
 
 /** Node's own modules, room by room: the machines reach nothing of the system. */

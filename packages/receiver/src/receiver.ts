@@ -163,7 +163,7 @@ export class Receiver {
     const { source, input } = stream
     if (wasFailing) this.notices.tell({ _tag: "StoreRecovered", at: now, source, input })
     if (result === "conflict") this.tellCursorChanged(now, stream)
-    else this.countStored(now, stream, intent)
+    else this.counters.recordsStored += intent.batch.sizes.length
     this.settle(now, stream)
     this.streams.dissolve(stream)
   }
@@ -329,12 +329,6 @@ export class Receiver {
     this.queueToStore(stream)
   }
 
-  private countStored(now: Micros, stream: ReceiverStream, intent: StoreIntent): void {
-    this.counters.recordsStored += intent.batch.sizes.length
-    const { creditRecords, creditBytes } = stream
-    this.notices.trace.emit({ _tag: "Stored", at: now, n: stream.assembly.n, creditRecords, creditBytes })
-  }
-
   private tellCursorChanged(now: Micros, stream: ReceiverStream): void {
     const { source, input } = stream
     this.counters.cursorsChanged += 1
@@ -364,11 +358,19 @@ export class Receiver {
     this.target = run.address
     this.counters.answersSent += 1
     const { trace } = this.notices
+    if (run.raisesStored) this.traceStored(now, run)
     if (trace.packets) {
       const number = run.replyNumber - 1
       trace.emit({ _tag: "PacketSent", at: now, number, bytes: length, epoch: run.epochs.answerEpoch, probe: false })
     }
     return length
+  }
+
+  /** An answer with a raised n leaves now (spec §10.6). */
+  private traceStored(now: Micros, run: ReceiverRun): void {
+    run.raisesStored = false
+    const { creditBytes, creditRecords } = run.assembledIn!
+    this.notices.trace.emit({ _tag: "Stored", at: now, n: run.toldStored, creditRecords, creditBytes })
   }
 
   private expireEpochs(now: Micros): void {

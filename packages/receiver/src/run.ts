@@ -36,6 +36,9 @@ export class ReceiverRun {
   acknowledgements = new Acknowledgements()
   replyRun: Id64
   replyNumber: PacketNumber = 0
+  /** The n of the last answer, and whether that answer raised it: for the trace (spec §10.6). */
+  toldStored: RecordNumber = 0
+  raisesStored = false
   /** The latest STREAM; undefined until the run told its stream (spec §8.1). */
   stream: StreamFrame | undefined
   lowestHeld: RecordNumber = 1

@@ -2,10 +2,9 @@
  * `pure-link serve`: receives the streams of allowed peers into an inbox file until it is asked to end.
  */
 import { formatPublicKey } from "@pure-link/keys"
-import { Input, Inputs, LinkNode } from "@pure-link/link"
+import { Input, Inputs, LinkNode, type NodeOptions } from "@pure-link/link"
 import { Inbox } from "@pure-link/ports"
 import { InboxSqlite } from "@pure-link/store"
-import type { Trace } from "@pure-link/trace"
 import { formatAddress } from "@pure-link/wire"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -102,7 +101,7 @@ const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
 /** Where a test build of `serve` looks in: around the inbox, and at the machines' events. */
 export interface ServeSeams {
   readonly aroundInbox: <E>(inbox: Layer.Layer<Inbox, E>) => Layer.Layer<Inbox, E>
-  readonly trace?: Trace
+  readonly node?: Pick<NodeOptions, "trace" | "faults">
 }
 
 export const makeServe = (seams: ServeSeams) =>
@@ -115,9 +114,7 @@ export const makeServe = (seams: ServeSeams) =>
       const peers = yield* allowedPeers(options.allow, options.peers)
       const listen = yield* localAddress(options.listen)
       const layers = Inputs.layer({ peers }).pipe(
-        Layer.provideMerge(
-          LinkNode.layer({ identity, listen, ...(seams.trace === undefined ? {} : { trace: seams.trace }) })
-        ),
+        Layer.provideMerge(LinkNode.layer({ identity, listen, ...seams.node })),
         Layer.provideMerge(seams.aroundInbox(InboxSqlite.layer({ file: options.store }))),
         Layer.provide(platform)
       )
