@@ -180,6 +180,14 @@ describe("tidy", () => {
     )
   })
 
+  it("files that docs/architecture.md names exist", () => {
+    const architecture = documents.find(({ path }) => path === "docs/architecture.md")!
+    const named = [...architecture.text.matchAll(/`((?:[a-z-]+\/src|apps|test)\/[\w/.-]+)`/g)].map((match) => match[1]!)
+    const missing = named.filter((path) => !existsSync(join(root, path)) && !existsSync(join(root, "packages", path)))
+    assert.isAbove(named.length, 30)
+    assert.deepStrictEqual(missing, [])
+  })
+
   it("links in the documents lead somewhere", () => {
     const broken = documents.flatMap((document) =>
       [...document.text.matchAll(/\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)/g)]
