@@ -2,7 +2,7 @@
  * Flags that several commands share, and the layers under every command that opens a node.
  */
 import { nodeSuite } from "@pure-link/keys"
-import { StreamType } from "@pure-link/link"
+import { LinkNode, StreamType } from "@pure-link/link"
 import { Cryptography, Entropy } from "@pure-link/ports"
 import { CongestionControl } from "@pure-link/recovery"
 import { DatagramSocketNode, type Endpoint, type EndpointError, parseEndpoint, resolveHost } from "@pure-link/udp"
@@ -10,7 +10,8 @@ import { type Address, longestName } from "@pure-link/wire"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { badInput, type Failure } from "./failure.ts"
+import * as Stream from "effect/Stream"
+import { badInput, Failure } from "./failure.ts"
 import { type Format, formats } from "./recordSource.ts"
 
 export const json = Flag.Boolean("json").pipe(
@@ -63,3 +64,12 @@ export const sourceName = (text: string): Effect.Effect<string, Failure> => {
     ? Effect.succeed(text)
     : Effect.fail(badInput(`--source "${text}" has ${bytes} B; use 1 to ${longestName} B of UTF-8`))
 }
+
+/** Fails when the node dies of an error of its own: a command that would wait for ever ends instead. */
+export const untilNodeFails: Effect.Effect<never, Failure, LinkNode> = Effect.gen(function* () {
+  const { events } = yield* LinkNode
+  yield* Stream.runForEach(events, (event) =>
+    event._tag === "NodeFailed" ? Effect.fail(new Failure({ exit: 1, text: event.message })) : Effect.void
+  )
+  return yield* Effect.never
+})

@@ -17,7 +17,18 @@ import * as Stream from "effect/Stream"
 import { hostname } from "node:os"
 import { ExitCode, Failure, toFailure } from "../failure.ts"
 import { readPublicKey, readKeyFile } from "../keyFile.ts"
-import { endpoint, format, json, keyFile, localAddress, platform, rawStream, sourceName, suite } from "../options.ts"
+import {
+  endpoint,
+  format,
+  json,
+  keyFile,
+  localAddress,
+  platform,
+  rawStream,
+  sourceName,
+  suite,
+  untilNodeFails
+} from "../options.ts"
 import { grouped, printJson, say } from "../output.ts"
 import { openSource } from "../recordFile.ts"
 import { readRecords, type RecordChunk } from "../recordSource.ts"
@@ -154,7 +165,8 @@ export const send = Command.make(
       yield* appendAll.pipe(
         Effect.andThen(drained),
         Effect.raceFirst(untilRefused(output, options.keepTrying)),
-        Effect.raceFirst(giveUp)
+        Effect.raceFirst(giveUp),
+        Effect.raceFirst(untilNodeFails)
       )
       const stored = yield* output.storedThrough
       const seconds = ((yield* Clock.currentTimeMillis) - started) / 1_000

@@ -14,7 +14,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { badInput, type Failure, toFailure } from "../failure.ts"
 import { readKeyFile } from "../keyFile.ts"
-import { json, keyFile, localAddress, platform, rawStream, suite } from "../options.ts"
+import { json, keyFile, localAddress, platform, rawStream, suite, untilNodeFails } from "../options.ts"
 import { grouped, print, printJson, say } from "../output.ts"
 import { type AllowedPeer, parseAllow, readPeersFile } from "../peers.ts"
 import { type Format, formats } from "../recordSource.ts"
@@ -94,7 +94,7 @@ const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
         tell
       ).pipe(Effect.forkScoped)
     }
-    yield* shutdown.requested
+    yield* Effect.raceFirst(shutdown.requested, untilNodeFails)
     yield* say("closing")
   }).pipe(Effect.scoped)
 
