@@ -102,8 +102,8 @@ class Transfer {
     this.#inCommit = false
     this.#serving = this.scenario.start(process.execPath, [markedServe, ...this.scenario.serveArguments({ port })])
     this.#serving.onLine((line) => {
-      const event = JSON.parse(line) as { event: string; lastPosition: number }
-      if (event.event === "stored") this.#stored = Math.max(this.#stored, event.lastPosition)
+      const event = JSON.parse(line) as { event: string; n: number }
+      if (event.event === "commitEnded") this.#stored = Math.max(this.#stored, event.n)
       if (event.event === "commitBegins") this.#inCommit = true
       if (event.event === "commitEnded") this.#inCommit = false
     })

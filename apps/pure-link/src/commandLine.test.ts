@@ -14,7 +14,8 @@ import { suite } from "./options.ts"
 import { parseAllow, readPeersFile } from "./peers.ts"
 import { openSource } from "./recordFile.ts"
 import { type Format, readRecords, type RecordChunk } from "./recordSource.ts"
-import { describeRecord } from "./recordText.ts"
+import { toJson, visible } from "./output.ts"
+import { describeRecord, recordAsJson } from "./recordText.ts"
 
 const inFolder = async (body: (at: (name: string) => string) => Promise<void>) => {
   const folder = mkdtempSync(join(tmpdir(), "pure-link-cli-"))
@@ -161,6 +162,12 @@ describe("a source file", () => {
       assert.match(source.note ?? "", /appended before/)
     }))
 
+  it("whose last line was torn and written on since is refused", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("f"), "one\ntwo\nthree\n")
+      assert.match(failureOf(open(at("f"), 6)).text, /torn.*--again/)
+    }))
+
   it("that became shorter, a folder, and a missing file are refused with a remedy", () =>
     inFolder(async (at) => {
       writeFileSync(at("f"), "one\n")
@@ -171,9 +178,15 @@ describe("a source file", () => {
 })
 
 describe("records shown", () => {
-  it("control characters never reach a terminal", () => {
-    assert.strictEqual(describeRecord(Buffer.from("plain ü")), "plain ü")
-    assert.match(describeRecord(Buffer.from("\u001b[31mred")), /^8 B: 1b5b/)
+  it("control characters never reach a terminal, and a record is one line", () => {
+    assert.strictEqual(visible(describeRecord(Buffer.from("plain ü"))), "plain ü")
+    assert.strictEqual(visible(describeRecord(Buffer.from("\u001b[31mred\u009b\r\n"))), "\\u001b[31mred\\u009b\\r\\n")
+    assert.strictEqual(toJson("\u009b\u001b\n"), '"\\u009b\\u001b\\n"')
+  })
+
+  it("long text is cut between characters, bytes are shown as hexadecimal", () => {
+    assert.strictEqual(describeRecord(Buffer.from(`x${"ü".repeat(600)}`)), `x${"ü".repeat(199)}… (1201 B)`)
+    assert.deepStrictEqual(recordAsJson(Buffer.from("\ufeffmark")), { text: "\ufeffmark" })
     assert.match(describeRecord(Buffer.of(0xff, 0xfe)), /^2 B: fffe/)
   })
 })

@@ -10,6 +10,7 @@ import { type Address, longestName } from "@pure-link/wire"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { badInput, Failure } from "./failure.ts"
 import { type Format, formats } from "./recordSource.ts"
@@ -20,18 +21,46 @@ export const json = Flag.Boolean("json").pipe(
 )
 
 export const keyFile = Flag.String("key").pipe(
-  Flag.withDescription("This node's secret key file, made by `pure-link keygen`"),
+  Flag.withDescription("This node's secret key file, made by `pure-link keygen` (default: pure-link.key)"),
   Flag.withDefault("pure-link.key")
 )
 
 export const format = Flag.Literals("format", formats).pipe(
   Flag.withDescription(
-    "lines: a record per line; ndjson: the same, checked to be JSON; file: the whole file is one record"
+    "lines (default): a record per line; ndjson: the same, checked to be JSON; file: the whole file is one record"
   ),
   Flag.withDefault("lines")
 )
 
-export const count = Flag.Int("count").pipe(Flag.withDescription("At most this many records"), Flag.withDefault(20))
+/** How a `show` command is bounded and how its records look. */
+export const showing = {
+  json,
+  count: Flag.Int("count").pipe(
+    Flag.withDescription("At most this many records (default: 20; with --raw or --json all)"),
+    Flag.optional
+  ),
+  raw: Flag.Boolean("raw").pipe(
+    Flag.withDescription("Write the bytes of each record and a newline, nothing else"),
+    Flag.withDefault(false)
+  )
+}
+
+const shownToPeople = 20
+
+/** How many records a `show` command writes. */
+export const shownCount = (flags: {
+  readonly count: Option.Option<number>
+  readonly raw: boolean
+  readonly json: boolean
+}): Effect.Effect<number, Failure> => {
+  if (flags.raw && flags.json) return Effect.fail(badInput("--raw and --json exclude each other; give one of them"))
+  if (Option.isSome(flags.count)) return atLeastOne("--count", flags.count.value)
+  return Effect.succeed(flags.raw || flags.json ? Number.MAX_SAFE_INTEGER : shownToPeople)
+}
+
+/** A whole number from 1 on, as a flag gives it. */
+export const atLeastOne = (flag: string, value: number): Effect.Effect<number, Failure> =>
+  value >= 1 ? Effect.succeed(value) : Effect.fail(badInput(`${flag} takes a number from 1 on, not ${value}`))
 
 export const suite = nodeSuite
 
@@ -51,10 +80,19 @@ export const rawStream = (input: string, format: Format): Effect.Effect<StreamTy
   })
 
 /** `HOST:PORT` as a flag says it. */
-export const endpoint = (text: string): Effect.Effect<Endpoint, EndpointError> => Effect.fromResult(parseEndpoint(text))
+const endpoint = (text: string): Effect.Effect<Endpoint, Failure> =>
+  Effect.mapError(Effect.fromResult(parseEndpoint(text)), (error) => badInput(error.message))
+
+/** Where a peer listens. */
+export const destination = (text: string): Effect.Effect<Endpoint, Failure> =>
+  Effect.filterOrFail(
+    endpoint(text),
+    ({ port }) => port !== 0,
+    () => badInput(`${text}: nobody listens on port 0; give the port that \`serve\` printed`)
+  )
 
 /** A local address to bind, its name resolved. */
-export const localAddress = (text: string): Effect.Effect<Address, EndpointError> =>
+export const localAddress = (text: string): Effect.Effect<Address, EndpointError | Failure> =>
   Effect.flatMap(endpoint(text), ({ host, port }) => resolveHost(host, port))
 
 /** A source's name, checked before any file is made for it. */

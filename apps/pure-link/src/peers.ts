@@ -22,10 +22,10 @@ const sourcesOf = (text: string): AllowedPeer["sources"] =>
 export const parseAllow = (text: string): Effect.Effect<AllowedPeer, Failure> => {
   const at = text.indexOf("=")
   const key = at < 0 ? text : text.slice(0, at)
-  return Effect.map(readPublicKey(key), (publicKey) => ({
-    publicKey,
-    sources: at < 0 ? ("any" as const) : sourcesOf(text.slice(at + 1))
-  }))
+  const sources = at < 0 ? "any" : sourcesOf(text.slice(at + 1))
+  if (sources.length === 0)
+    return Effect.fail(badInput(`--allow ${text} names no source; write KEY, or KEY=SOURCE,SOURCE`))
+  return Effect.map(readPublicKey(key), (publicKey) => ({ publicKey, sources }))
 }
 
 /** A `--peers` file; an error names its line. */

@@ -3,7 +3,8 @@
  * comes.
  */
 import * as Effect from "effect/Effect"
-import { createReadStream, realpathSync, statSync } from "node:fs"
+import { closeSync, createReadStream, openSync, readSync, realpathSync, statSync } from "node:fs"
+import { Readable } from "node:stream"
 import { badInput, type Failure } from "./failure.ts"
 import type { Format } from "./recordSource.ts"
 
@@ -13,6 +14,8 @@ export interface OpenSource {
   readonly producer: string | undefined
   readonly offset: number
   readonly bytes: AsyncIterable<Uint8Array>
+  /** Ends reading at once; what was handed over stays. */
+  readonly close: () => void
   /** What a person should know before it starts. */
   readonly note: string | undefined
   /** The failure for an error of the system while reading. */
@@ -28,9 +31,6 @@ const failedAt =
       `cannot read ${name} (${(error as NodeJS.ErrnoException).code ?? String(error)}); check its path and permissions`
     )
 
-/** Nothing at all: the file was read to its end before. */
-async function* nothing(): AsyncGenerator<Uint8Array> {}
-
 export const openSource = (
   path: string,
   options: {
@@ -45,12 +45,23 @@ export const openSource = (
         producer: undefined,
         offset: 0,
         bytes: process.stdin,
+        close: () => process.stdin.destroy(),
         note: undefined,
         failed: failedAt("standard input")
       })
     }
     return Effect.try({ try: () => openFile(path, options), catch: failedAt(path) }).pipe(Effect.flatten)
   })
+
+const newline = 10
+
+const byteAt = (path: string, offset: number): number => {
+  const file = openSync(path, "r")
+  const byte = Buffer.alloc(1)
+  readSync(file, byte, 0, 1, offset)
+  closeSync(file)
+  return byte[0]!
+}
 
 const openFile = (
   path: string,
@@ -68,6 +79,14 @@ const openFile = (
       )
     )
   }
+  if (format !== "file" && position > 0 && stats.size > position && byteAt(producer, position - 1) !== newline) {
+    return Effect.fail(
+      badInput(
+        `the last line of ${path} had no newline when it was sent, and was written on since: its record is torn; ` +
+          "send the file whole with --again, or append whole lines only"
+      )
+    )
+  }
   const isDone = position > 0 && stats.size === position
   const offset = format === "file" ? 0 : position
   const note =
@@ -77,6 +96,14 @@ const openFile = (
         ? `all ${position} B of ${path} were appended before; only what waits in the outbox is sent ` +
           "(--again sends the file once more)"
         : `going on after byte ${position} of ${path}`
-  const bytes = isDone ? nothing() : createReadStream(producer, { start: offset, highWaterMark: readBytes })
-  return Effect.succeed({ name: path, producer, offset, bytes, note, failed: failedAt(path) })
+  const bytes = isDone ? Readable.from([]) : createReadStream(producer, { start: offset, highWaterMark: readBytes })
+  return Effect.succeed({
+    name: path,
+    producer,
+    offset,
+    bytes,
+    close: () => bytes.destroy(),
+    note,
+    failed: failedAt(path)
+  })
 }

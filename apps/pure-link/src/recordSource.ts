@@ -58,9 +58,10 @@ class ChunkBuilder {
   }
 }
 
-const tooLong = (where: string, length: string): Failure =>
+const tooLong = (where: string): Failure =>
   badInput(
-    `${where} is ${length}, longer than the limit of ${longestRecord} B for one record; split it; nothing of it was appended`
+    `${where} is longer than the limit of ${longestRecord} B for one record; split it; ` +
+      "records before it were appended, this one was not"
   )
 
 /** Bytes of an unfinished line, kept as pieces so that a long line costs one copy. */
@@ -110,7 +111,7 @@ export async function* readRecords(
     line += 1
     const record = pending.take(tail)
     const where = `line ${line}${from} of ${options.name}`
-    if (record.length > longestRecord) throw tooLong(where, `${record.length} B`)
+    if (record.length > longestRecord) throw tooLong(where)
     if (options.format === "ndjson") {
       if (record.every((byte) => byte <= 32)) return
       checkJson(record, where)
@@ -128,7 +129,7 @@ export async function* readRecords(
       if (chunk.isFull) yield chunk.take(end)
     }
     pending.add(piece.subarray(start))
-    if (pending.length > longestRecord) throw tooLong(`line ${line + 1}${from} of ${options.name}`, "unfinished and")
+    if (pending.length > longestRecord) throw tooLong(`line ${line + 1}${from} of ${options.name}`)
     // What is complete goes out before the source is waited for again: a record typed into a pipe does not wait for the next.
     if (!chunk.isEmpty) yield chunk.take(end)
   }
@@ -145,7 +146,7 @@ async function* readWhole(source: AsyncIterable<Uint8Array>, name: string): Asyn
   for await (const piece of source) {
     pieces.push(piece)
     length += piece.length
-    if (length > longestRecord) throw tooLong(name, "a file that is")
+    if (length > longestRecord) throw tooLong(name)
   }
   yield { bytes: new Uint8Array(Buffer.concat(pieces)), sizes: Uint32Array.of(length), end: length }
 }

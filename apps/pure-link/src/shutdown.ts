@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import { ExitCode, Failure } from "./failure.ts"
+import { toJson, visible, watchOutput } from "./output.ts"
 
 export class Shutdown extends Context.Service<
   Shutdown,
@@ -20,6 +21,9 @@ export class Shutdown extends Context.Service<
 
 /** Runs the program to its end and exits with its code. */
 export const runMain = <E>(program: Effect.Effect<void, E, Shutdown>): void => {
+  watchOutput()
+  // Keys and stores hold what is nobody else's business.
+  process.umask(0o077)
   const asked = Latch.makeUnsafe(false)
   let signals = 0
   const onSignal = () => {
@@ -42,7 +46,10 @@ const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0
   const error = Cause.squash(exit.cause)
   if (error instanceof Failure) {
-    process.stderr.write(`pure-link: ${error.text}\n`)
+    process.stderr.write(`pure-link: ${visible(error.text)}\n`)
+    if (process.argv.includes("--json")) {
+      process.stdout.write(`${toJson({ event: "failed", exit: error.exit, message: error.text })}\n`)
+    }
     return error.exit
   }
   if (isUsageError(error)) return ExitCode.badInput

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { encodeKey, decodeKey, formatPublicKey, parsePublicKey } from "./keyText.ts"
+import { encodeKey, decodeKey, formatKeyFile, formatPublicKey, parseKeyFile, parsePublicKey } from "./keyText.ts"
 import { nodeSuite } from "./node.ts"
-import { seededEntropy } from "./entropy.ts"
+import { keyPair, seededEntropy } from "./entropy.ts"
 
 describe("keys as text", () => {
   const entropy = seededEntropy(7)
@@ -44,5 +44,44 @@ describe("keys as text", () => {
       formatPublicKey(new Uint8Array(32).fill(255))
     ]
     for (const text of wrong) assert.isUndefined(parsePublicKey(text), text)
+  })
+
+  it("a key file has its public key in a comment and its private key on the one other line", () => {
+    const pair = { privateKey: new Uint8Array(32).fill(1), publicKey: nodeSuite.agreement.publicKey(random()) }
+    assert.strictEqual(
+      formatKeyFile(pair),
+      "# pure-link secret key, version 1; keep this file private\n" +
+        `# public key: ${formatPublicKey(pair.publicKey)}\n` +
+        "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE\n"
+    )
+  })
+
+  it("key files read back, with other comments, blank lines and line ends too; the public key is computed", () => {
+    for (let i = 0; i < 20; i++) {
+      const pair = keyPair(nodeSuite, entropy)
+      const secret = encodeKey(pair.privateKey)
+      const texts = [
+        formatKeyFile(pair),
+        formatKeyFile(pair).replaceAll("\n", "\r\n"),
+        formatKeyFile({ ...pair, publicKey: random() }),
+        secret,
+        `\n# mine\n \n  ${secret}  \n#`
+      ]
+      for (const text of texts) assert.deepStrictEqual(parseKeyFile(nodeSuite, text), pair, text)
+    }
+  })
+
+  it("what is no key file is refused: no key, two keys, a public key, a damaged key", () => {
+    const { privateKey, publicKey } = keyPair(nodeSuite, entropy)
+    const secret = encodeKey(privateKey)
+    const wrong = [
+      "",
+      "# a comment\n",
+      `${secret}\n${secret}\n`,
+      formatPublicKey(publicKey),
+      secret.slice(1),
+      ` #\n${secret}`
+    ]
+    for (const text of wrong) assert.isUndefined(parseKeyFile(nodeSuite, text), text)
   })
 })

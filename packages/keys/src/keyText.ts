@@ -1,13 +1,15 @@
 /**
- * Keys as people copy them: "pk" and 43 characters of base64url. The prefix says what it is, and keeps a key from ever
- * beginning with a dash, which a command line would take for a flag.
+ * Keys as people meet them. A public key is "pk" and 43 characters of base64url: the prefix says what it is, and keeps
+ * a key from ever beginning with a dash, which a command line would take for a flag. A key pair is the text of a file
+ * to be kept private, with the public key in a comment so that it can be looked up without a tool.
  */
-import { keyLength } from "./cryptoSuite.ts"
+import { type CryptoSuite, keyLength, type KeyPair } from "./cryptoSuite.ts"
 import { isAcceptable } from "./publicKey.ts"
 
 const prefix = "pk"
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 const encodedLength = 43
+const fileHeader = "pure-link secret key, version 1; keep this file private"
 
 /** A public key as text, 45 characters. */
 export const formatPublicKey = (publicKey: Uint8Array): string => prefix + encodeKey(publicKey)
@@ -17,6 +19,20 @@ export const parsePublicKey = (text: string): Uint8Array | undefined => {
   if (!text.startsWith(prefix)) return undefined
   const key = decodeKey(text.slice(prefix.length))
   return key !== undefined && isAcceptable(key) ? key : undefined
+}
+
+/** The text of a secret key file: comments that name it and its public key, and one line with the private key. */
+export const formatKeyFile = ({ privateKey, publicKey }: KeyPair): string =>
+  `# ${fileHeader}\n# public key: ${formatPublicKey(publicKey)}\n${encodeKey(privateKey)}\n`
+
+/**
+ * Reads what `formatKeyFile` wrote: one line with a private key, among blank lines and comments that begin with `#`;
+ * `undefined` for anything else. The public key is computed, whatever the comment says.
+ */
+export const parseKeyFile = (suite: CryptoSuite, text: string): KeyPair | undefined => {
+  const lines = text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#"))
+  const privateKey = lines.length === 1 ? decodeKey(lines[0]!.trim()) : undefined
+  return privateKey && { privateKey, publicKey: suite.agreement.publicKey(privateKey) }
 }
 
 /** 32 B as base64url without padding, 43 characters. */

@@ -86,7 +86,10 @@ export const refusalRemedy = (reason: RefusalReason): string => {
     case RefusalReason.noSuchInput:
       return "the receiver has no such input; open it there, or correct the input's name here"
     case RefusalReason.otherShape:
-      return "the receiver's input has another record type; deploy the same stream type on both nodes"
+      return (
+        "the receiver's input has another record type; deploy the same stream type on both nodes; " +
+        "on the command line, `send --format` and `serve --input NAME:FORMAT` need the same format"
+      )
     case RefusalReason.sourceNotAllowed:
       return "this key may not send as that source; add the source to this key's entry in the receiver's peers"
     case RefusalReason.forkedOutbox:
@@ -94,7 +97,11 @@ export const refusalRemedy = (reason: RefusalReason): string => {
     case RefusalReason.recordsGone:
       return "the receiver's inbox lacks records that this outbox no longer holds; restore the inbox, or skip them"
     case RefusalReason.retiredGeneration:
-      return "a newer outbox has replaced this one at the receiver; send from that one"
+      return (
+        "another outbox file sends as this source now and has replaced this one; its records are kept in its file: " +
+        "look at them with `pure-link outbox show`, and append what is missing to the new outbox, " +
+        "or send under another source name"
+      )
     case RefusalReason.tooManyRuns:
       return "the receiver serves its most runs for this key; close outputs, or wait for old ones to end"
   }

@@ -4,7 +4,14 @@ import type { Life, RecordBatch, RecordNumber } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ok as assert } from "node:assert/strict"
-import { describeStream, type OutboxContents, type OutboxGroup, type OutboxStream } from "./file/outboxFile.ts"
+import {
+  isSameStream,
+  isUnused,
+  type OutboxContents,
+  type OutboxGroup,
+  type OutboxStream,
+  wrongStream
+} from "./file/outboxFile.ts"
 import type { ReadBounds } from "./file/reading.ts"
 import { makeOutbox } from "./OutboxFront.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
@@ -50,11 +57,12 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
       const { backing = new Backing(), counters = storeCounters(), limitBytes = 1_073_741_824, stream } = options
       const entropy = yield* Entropy
       yield* openBacking(backing)
-      const contents = (backing.contents ??= emptyContents(stream, id64(entropy)))
-      const held = describeStream(contents.stream)
-      if (held !== describeStream(stream)) {
-        const detail = `the outbox was made for ${held}, not for ${describeStream(stream)}`
-        return yield* new StoreError({ reason: "unreadable", file: place, detail, remedy: "give each output its own" })
+      let { contents } = backing
+      if (contents === undefined || (isUnused(contents) && !isSameStream(contents.stream, stream))) {
+        contents = backing.contents = emptyContents(stream, id64(entropy))
+      }
+      if (!isSameStream(contents.stream, stream)) {
+        return yield* new StoreError({ file: place, ...wrongStream(contents.stream, stream) })
       }
       return yield* makeOutbox({ file: place, stream, limitBytes, life: id64(entropy), counters }, contents, {
         transact: (group) =>

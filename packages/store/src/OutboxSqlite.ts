@@ -11,7 +11,7 @@ import type { OutboxOpened, OutboxOpening, OutboxOperations } from "./worker/mes
 /** An outbox in an SQLite file, owned by this process while the layer lives. */
 export interface Options {
   readonly file: string
-  /** What the outbox is for. A file made for another stream is refused. */
+  /** What the outbox is for. A file to which another stream's records were appended is refused. */
   readonly stream: OutboxStream
   /** Appends wait while the records held have this many bytes (default 1 GiB). */
   readonly limitBytes?: number

@@ -12,7 +12,7 @@ import type { DatabaseSync } from "node:sqlite"
 import { type Kind, openForReading } from "./file/database.ts"
 import { failureOf } from "./file/failure.ts"
 import { inboxKind, logIdOf, prepareInboxRead, readRows, readSummaries } from "./file/inboxFile.ts"
-import { type OutboxStream, outboxKind, prepareRead, readBatch, readContents } from "./file/outboxFile.ts"
+import { type OutboxStream, outboxKind, prepareRead, readBatch, readContents, readHeld } from "./file/outboxFile.ts"
 import type { ReadBounds } from "./file/reading.ts"
 import { recordsOf } from "./InboxFront.ts"
 
@@ -22,7 +22,9 @@ import { recordsOf } from "./InboxFront.ts"
  */
 
 /** What an outbox file holds; `life` is missing, since nothing was opened for appending. */
-export interface OutboxFileState extends Omit<OutboxState, "life"> {
+export interface OutboxFileState extends Omit<OutboxState, "life" | "heldBytes"> {
+  /** Bytes of the records held: from `lowestHeld` to `last`, without removed ones whose room is not free yet. */
+  readonly heldBytes: number
   readonly stream: OutboxStream
   readonly producers: ReadonlyArray<ProducerPosition>
 }
@@ -50,8 +52,8 @@ export const readOutbox = Effect.fnUntraced(function* (
   const look = yield* openReader(file, outboxKind)
   return {
     state: look((db) => {
-      const { bytes, generation, last, lives, producers, removed, stream } = readContents(db)
-      return { stream, generation, lowestHeld: removed + 1, last, lives, heldBytes: bytes, producers }
+      const { generation, heldBytes, last, lives, producers, removed, stream } = readHeld(db)
+      return { stream, generation, lowestHeld: removed + 1, last, lives, heldBytes, producers }
     }),
     read: (from, most) =>
       look((db) => {

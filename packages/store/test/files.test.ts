@@ -174,6 +174,23 @@ describe("a store's file", () => {
     })
   )
 
+  it.effect("is said to hold the bytes of the records above the last removed, before their rows are deleted too", () =>
+    Effect.gen(function* () {
+      const file = yield* newFile
+      const state = Effect.scoped(Effect.flatMap(readOutbox(file), (reader) => reader.state))
+      yield* openOutbox(file)
+      assert.deepInclude(yield* state, { lowestHeld: 1, last: 0, heldBytes: 0 })
+      yield* withOutbox({ file }, (outbox) => outbox.append(records(10, 25)))
+      assert.deepInclude(yield* state, { lowestHeld: 1, last: 10, heldBytes: 250 })
+      change(file, "UPDATE progress SET removed = 3")
+      assert.deepInclude(yield* state, { lowestHeld: 4, last: 10, heldBytes: 175 })
+      change(file, "UPDATE progress SET removed = 10")
+      assert.deepInclude(yield* state, { lowestHeld: 11, last: 10, heldBytes: 0 })
+      yield* withOutbox({ file }, (outbox) => outbox.append(records(2, 30)))
+      assert.deepInclude(yield* state, { lowestHeld: 11, last: 12, heldBytes: 60 })
+    })
+  )
+
   it.effect("keeps its log short beside our readers, and bounded beside one that never lets go", () =>
     Effect.gen(function* () {
       const file = yield* newFile

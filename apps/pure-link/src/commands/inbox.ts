@@ -1,17 +1,21 @@
 /**
  * `pure-link inbox`: looks into an inbox file, also while another process owns it.
  */
+import type { InboxRecord, InputSummary } from "@pure-link/ports"
 import { readInbox } from "@pure-link/store"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { badInput, toFailure } from "../failure.ts"
-import { count, json } from "../options.ts"
-import { grouped, print, printJson } from "../output.ts"
-import { describeRecord, recordAsJson, writeRaw } from "../recordText.ts"
+import { badInput, type Failure, toFailure } from "../failure.ts"
+import { atLeastOne, json, showing, shownCount } from "../options.ts"
+import { grouped, print, printJson, printRaw, records, say } from "../output.ts"
+import { describeRecord, recordAsJson } from "../recordText.ts"
 
-const store = Flag.String("store").pipe(Flag.withDescription("The inbox file"), Flag.withDefault("inbox.db"))
+const store = Flag.String("store").pipe(
+  Flag.withDescription("The inbox file (default: inbox.db)"),
+  Flag.withDefault("inbox.db")
+)
 
 const list = Command.make(
   "list",
@@ -23,12 +27,11 @@ const list = Command.make(
           yield* printJson(summary)
           continue
         }
-        yield* print(
-          `${summary.input}: ${grouped(summary.records)} records (${grouped(summary.bytes)} B), ` +
-            `last position ${summary.lastPosition}`
-        )
-        for (const { n, source } of summary.sources) yield* print(`  from "${source}": ${grouped(n)} stored`)
-        for (const { consumer, position } of summary.consumers) yield* print(`  consumer "${consumer}": at ${position}`)
+        const { bytes, consumers, input, lastPosition, sources } = summary
+        yield* print(`${input}: ${records(summary.records)} (${grouped(bytes)} B), last position ${lastPosition}`)
+        for (const { n, source } of sources)
+          yield* print(`  from "${source}": through ${grouped(n)} of its present outbox`)
+        for (const { consumer, position } of consumers) yield* print(`  consumer "${consumer}": at ${position}`)
       }
     },
     Effect.scoped,
@@ -36,22 +39,28 @@ const list = Command.make(
   )
 ).pipe(Command.withDescription("The inputs, their sources and consumers"))
 
-const countCommand = Command.make(
+/** The summary of an input that must exist. */
+const summaryOf = (
+  summaries: ReadonlyArray<InputSummary>,
+  input: string,
+  file: string
+): Effect.Effect<InputSummary, Failure> => {
+  const found = summaries.find((summary) => summary.input === input)
+  if (found !== undefined) return Effect.succeed(found)
+  const known = summaries.map((summary) => `"${summary.input}"`).join(", ")
+  return Effect.fail(badInput(`${file} has no input "${input}"; it has ${known === "" ? "none" : known}`))
+}
+
+const count = Command.make(
   "count",
-  {
-    store,
-    json,
-    input: Flag.String("input").pipe(Flag.withDescription("Only this input"), Flag.optional)
-  },
+  { store, json, input: Flag.String("input").pipe(Flag.withDescription("Only this input"), Flag.optional) },
   Effect.fnUntraced(
     function* (flags) {
-      const summaries = (yield* (yield* readInbox(flags.store)).summaries).filter(
-        (summary) => Option.isNone(flags.input) || summary.input === flags.input.value
-      )
-      const records = summaries.reduce((sum, summary) => sum + summary.records, 0)
-      yield* flags.json
-        ? printJson({ records, inputs: summaries.map(({ input, records }) => ({ input, records })) })
-        : print(String(records))
+      const all = yield* (yield* readInbox(flags.store)).summaries
+      const counted = Option.isSome(flags.input) ? [yield* summaryOf(all, flags.input.value, flags.store)] : all
+      const total = counted.reduce((sum, summary) => sum + summary.records, 0)
+      if (!flags.json) return yield* print(String(total))
+      yield* printJson({ records: total, inputs: counted.map(({ input, records }) => ({ input, records })) })
     },
     Effect.scoped,
     Effect.mapError(toFailure)
@@ -62,47 +71,43 @@ const show = Command.make(
   "show",
   {
     store,
-    json,
-    count,
-    input: Flag.String("input").pipe(Flag.withDescription("The input")),
+    ...showing,
+    input: Flag.String("input").pipe(Flag.withDescription("The input (required)")),
     from: Flag.Int("from").pipe(
-      Flag.withDescription("The first position (default: the first held)"),
+      Flag.withDescription("The first position (default: 1, or the first that is held)"),
       Flag.withDefault(1)
-    ),
-    raw: Flag.Boolean("raw").pipe(
-      Flag.withDescription("Write the bytes of each record and a newline, nothing else"),
-      Flag.withDefault(false)
     )
   },
   Effect.fnUntraced(
     function* (flags) {
       const reader = yield* readInbox(flags.store)
-      const summaries = yield* reader.summaries
-      if (!summaries.some(({ input }) => input === flags.input)) {
-        const known = summaries.map(({ input }) => `"${input}"`).join(", ")
-        return yield* Effect.fail(
-          badInput(`${flags.store} has no input "${flags.input}"; it has ${known === "" ? "none" : known}`)
-        )
+      const { lastPosition } = yield* summaryOf(yield* reader.summaries, flags.input, flags.store)
+      let after = (yield* atLeastOne("--from", flags.from)) - 1
+      for (let left = yield* shownCount(flags); left > 0;) {
+        const found = yield* reader.read(flags.input, after, { records: Math.min(left, 1_024), bytes: 1_048_576 })
+        if (found.length === 0) return
+        for (const record of found) yield* showRecord(record, flags)
+        left -= found.length
+        after = found[found.length - 1]!.position
       }
-      let after = flags.from - 1
-      for (let left = flags.count; left > 0;) {
-        const records = yield* reader.read(flags.input, after, { records: Math.min(left, 1_024), bytes: 1_048_576 })
-        if (records.length === 0) return
-        for (const { bytes, number, position, source } of records) {
-          if (flags.raw) yield* writeRaw(bytes)
-          else if (flags.json) yield* printJson({ position, source, number, ...recordAsJson(bytes) })
-          else yield* print(`${position}  ${source} ${number}  ${describeRecord(bytes)}`)
-        }
-        left -= records.length
-        after = records[records.length - 1]!.position
-      }
+      if (after < lastPosition) yield* say(`… ${records(lastPosition - after)} more; see --count and --from`)
     },
     Effect.scoped,
     Effect.mapError(toFailure)
   )
 ).pipe(Command.withDescription("The records of an input, in order"))
 
+const showRecord = (
+  { bytes, number, position, source }: InboxRecord,
+  flags: { readonly raw: boolean; readonly json: boolean }
+): Effect.Effect<void> =>
+  flags.raw
+    ? printRaw(bytes)
+    : flags.json
+      ? printJson({ position, source, number, ...recordAsJson(bytes) })
+      : print(`${position}  ${source} ${number}  ${describeRecord(bytes)}`)
+
 export const inbox = Command.make("inbox").pipe(
   Command.withDescription("Look into an inbox file"),
-  Command.withSubcommands([list, countCommand, show])
+  Command.withSubcommands([list, count, show])
 )

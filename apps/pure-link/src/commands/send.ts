@@ -15,10 +15,10 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { hostname } from "node:os"
-import { ExitCode, Failure, toFailure } from "../failure.ts"
+import { badInput, ExitCode, Failure, toFailure } from "../failure.ts"
 import { readPublicKey, readKeyFile } from "../keyFile.ts"
 import {
-  endpoint,
+  destination,
   format,
   json,
   keyFile,
@@ -29,7 +29,7 @@ import {
   suite,
   untilNodeFails
 } from "../options.ts"
-import { grouped, printJson, say } from "../output.ts"
+import { grouped, outputMayClose, printJson, records, say } from "../output.ts"
 import { openSource } from "../recordFile.ts"
 import { readRecords, type RecordChunk } from "../recordSource.ts"
 import { Shutdown } from "../shutdown.ts"
@@ -40,19 +40,22 @@ const flags = {
     Argument.withDefault("-")
   ),
   key: keyFile,
-  to: Flag.String("to").pipe(Flag.withDescription("HOST:PORT of the receiving node")),
-  peer: Flag.String("peer").pipe(Flag.withDescription("The receiving node's public key")),
-  input: Flag.String("input").pipe(Flag.withDescription("The input to send into")),
+  to: Flag.String("to").pipe(Flag.withDescription("HOST:PORT of the receiving node (required)")),
+  peer: Flag.String("peer").pipe(Flag.withDescription("The receiving node's public key (required)")),
+  input: Flag.String("input").pipe(Flag.withDescription("The input to send into (required)")),
   source: Flag.String("source").pipe(
     Flag.withDescription("The name of this stream's source (default: this host's name)"),
     Flag.optional
   ),
   outbox: Flag.String("outbox").pipe(
-    Flag.withDescription("The outbox file; made when it does not exist"),
+    Flag.withDescription("The outbox file, made when it does not exist; one per source and input (default: outbox.db)"),
     Flag.withDefault("outbox.db")
   ),
   format,
-  listen: Flag.String("listen").pipe(Flag.withDescription("Local address to send from"), Flag.withDefault("[::]:0")),
+  listen: Flag.String("listen").pipe(
+    Flag.withDescription("Local address to send from (default: [::]:0, any)"),
+    Flag.withDefault("[::]:0")
+  ),
   again: Flag.Boolean("again").pipe(
     Flag.withDescription("Send the whole file, also what an earlier call put into the outbox"),
     Flag.withDefault(false)
@@ -100,7 +103,7 @@ const tellProgress = (output: Output<Uint8Array>, last: () => number): Effect.Ef
     for (;;) {
       yield* Effect.sleep("1 second")
       const through = yield* output.storedThrough
-      if (through !== told) yield* say(`${grouped(through)} of ${grouped(last())} records stored`)
+      if (through !== told) yield* say(`${grouped(through)} stored of ${grouped(last())} read so far`)
       told = through
     }
   })
@@ -111,7 +114,12 @@ export const send = Command.make(
   Effect.fnUntraced(function* (options) {
     const identity = yield* readKeyFile(suite, options.key)
     const publicKey = yield* readPublicKey(options.peer)
-    const lookUp = yield* Effect.map(endpoint(options.to), ({ host, port }) => resolveHost(host, port))
+    const lookUp = yield* Effect.map(destination(options.to), ({ host, port }) => resolveHost(host, port))
+    if (Buffer.compare(publicKey, identity.publicKey) === 0) {
+      return yield* Effect.fail(
+        badInput("--peer is this node's own key; give the key that `keygen` printed on the receiving node")
+      )
+    }
     yield* lookUp
     const listen = yield* localAddress(options.listen)
     const type = yield* rawStream(options.input, options.format)
@@ -125,9 +133,11 @@ export const send = Command.make(
     yield* Effect.gen(function* () {
       const outbox = yield* Outbox
       const shutdown = yield* Shutdown
+      yield* outputMayClose
       const started = yield* Clock.currentTimeMillis
       const output = yield* Output.open(type, { source, peer: { publicKey, address: lookUp } })
       let appended = 0
+      let isRead = false
       const append = (chunk: RecordChunk, producer: string | undefined) =>
         output.appendBatch(chunk, producer === undefined ? undefined : { producer, position: chunk.end }).pipe(
           Effect.tap(() =>
@@ -143,13 +153,19 @@ export const send = Command.make(
           appendedThrough: (producer) => (options.again ? undefined : outbox.producerPosition(producer))
         })
         if (from.note !== undefined) yield* say(from.note)
-        const chunks = readRecords(from.bytes, { format: options.format, name: from.name, offset: from.offset })
-        yield* Stream.fromAsyncIterable(chunks, (error) =>
+        // A process that was asked to end closes its source, which also wakes a read that waits for standard input.
+        yield* Effect.forkScoped(Effect.andThen(shutdown.requested, Effect.sync(from.close)))
+        const chunks = async function* () {
+          try {
+            yield* readRecords(from.bytes, { format: options.format, name: from.name, offset: from.offset })
+            isRead = !shutdown.isRequested()
+          } catch (error) {
+            if (error instanceof Failure || !shutdown.isRequested()) throw error
+          }
+        }
+        yield* Stream.fromAsyncIterable(chunks(), (error) =>
           error instanceof Failure ? error : from.failed(error)
-        ).pipe(
-          Stream.interruptWhen(shutdown.requested),
-          Stream.runForEach((chunk) => append(chunk, from.producer))
-        )
+        ).pipe(Stream.runForEach((chunk) => append(chunk, from.producer)))
       })
 
       const drained = output.drained.pipe(Effect.asVoid)
@@ -164,6 +180,7 @@ export const send = Command.make(
       yield* Effect.forkScoped(tellProgress(output, () => outbox.state().last))
       yield* appendAll.pipe(
         Effect.andThen(drained),
+        Effect.andThen(Effect.suspend(() => (isRead ? Effect.void : Effect.fail(interrupted)))),
         Effect.raceFirst(untilRefused(output, options.keepTrying)),
         Effect.raceFirst(giveUp),
         Effect.raceFirst(untilNodeFails)
@@ -173,7 +190,7 @@ export const send = Command.make(
       if (options.json) yield* printJson({ event: "done", appended, stored, seconds })
       else
         yield* say(
-          `${grouped(appended)} records appended, ${grouped(stored)} stored at ${options.to} in all, ${seconds.toFixed(2)} s`
+          `${records(appended)} appended, ${grouped(stored)} stored at ${options.to} in all, ${seconds.toFixed(2)} s`
         )
     }).pipe(Effect.scoped, Effect.provide(layers))
   }, Effect.mapError(toFailure))

@@ -15,7 +15,7 @@ import * as Stream from "effect/Stream"
 import { badInput, type Failure, toFailure } from "../failure.ts"
 import { readKeyFile } from "../keyFile.ts"
 import { json, keyFile, localAddress, platform, rawStream, suite, untilNodeFails } from "../options.ts"
-import { grouped, print, printJson, say } from "../output.ts"
+import { grouped, outputMayClose, print, printJson, say } from "../output.ts"
 import { type AllowedPeer, parseAllow, readPeersFile } from "../peers.ts"
 import { type Format, formats } from "../recordSource.ts"
 import { Shutdown } from "../shutdown.ts"
@@ -23,15 +23,17 @@ import { Shutdown } from "../shutdown.ts"
 const flags = {
   key: keyFile,
   listen: Flag.String("listen").pipe(
-    Flag.withDescription("Address to listen on; port 0 takes a free one, [::]:PORT serves IPv6 and IPv4"),
+    Flag.withDescription(
+      "Address to listen on (default: 0.0.0.0:4600); port 0 takes a free one, [::]:PORT serves IPv6 and IPv4"
+    ),
     Flag.withDefault("0.0.0.0:4600")
   ),
   store: Flag.String("store").pipe(
-    Flag.withDescription("The inbox file; made when it does not exist"),
+    Flag.withDescription("The inbox file, made when it does not exist (default: inbox.db)"),
     Flag.withDefault("inbox.db")
   ),
   input: Flag.String("input").pipe(
-    Flag.withDescription("NAME or NAME:FORMAT of an input; may be repeated"),
+    Flag.withDescription("NAME or NAME:FORMAT (lines, ndjson, file) of an input (required; may be repeated)"),
     Flag.atLeast(1)
   ),
   allow: Flag.String("allow").pipe(
@@ -75,6 +77,7 @@ const allowedPeers = (
 /** Says where it listens, opens the inputs, and tells how they grow until the process is asked to end. */
 const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
   Effect.gen(function* () {
+    yield* outputMayClose
     const node = yield* LinkNode
     const inbox = yield* Inbox
     const shutdown = yield* Shutdown
@@ -87,11 +90,11 @@ const run = (inputs: ReadonlyArray<NamedInput>, asJson: boolean) =>
       const tell = (lastPosition: number) =>
         asJson
           ? printJson({ event: "stored", input: name, lastPosition })
-          : say(`${name}: ${grouped(lastPosition)} records`)
-      const growth = asJson ? inbox.grown(name) : Stream.debounce(inbox.grown(name), "1 second")
+          : say(`${name}: ${grouped(lastPosition)} stored in all`)
+      // A slow reader of `grown` sees only the newest position: at most a line a second, and the last one always.
       yield* Stream.runForEach(
-        Stream.filter(growth, (position) => position > 0),
-        tell
+        Stream.filter(inbox.grown(name), (position) => position > 0),
+        (position) => Effect.andThen(tell(position), Effect.sleep("1 second"))
       ).pipe(Effect.forkScoped)
     }
     yield* Effect.raceFirst(shutdown.requested, untilNodeFails)

@@ -333,18 +333,58 @@ export const outboxContract = (
       })
     )
 
-    it.effect("belongs to one stream and to one owner at a time", () =>
+    it.effect("belongs to one stream from its first append on, and to one owner at a time", () =>
       Effect.gen(function* () {
         const place = yield* makePlace
+        yield* opened(place, (outbox) => outbox.append(recordsOf(1, [1])))
         const open = (asked: typeof stream) =>
           Effect.flip(Effect.scoped(Layer.build(Layer.provide(place.layer({ stream: asked, limitBytes: 9 }), entropy))))
         yield* opened(place, () => Effect.map(open(stream), (error) => assert.strictEqual(error.reason, "locked")))
         for (const other of [{ source: "x" }, { input: "x" }, { shape: 1n }]) {
           const error = yield* open({ ...stream, ...other })
           assert.strictEqual(error.reason, "unreadable")
-          assert.include(error.message, "shop → orders")
+          for (const { input, source } of [stream, { ...stream, ...other }]) {
+            assert.include(error.message, `source "${source}" for input "${input}"`)
+          }
+          assert.strictEqual(error.message.includes("shape"), "shape" in other)
         }
-        yield* opened(place, (outbox) => outbox.append(recordsOf(1, [1])))
+        yield* opened(place, (outbox) =>
+          Effect.gen(function* () {
+            assert.deepStrictEqual(outbox.stream, stream)
+            yield* outbox.removeThrough(1)
+          })
+        )
+        assert.strictEqual((yield* open({ ...stream, source: "x" })).reason, "unreadable")
+        yield* opened(place, (outbox) => Effect.map(outbox.append(recordsOf(2, [1])), (n) => assert.strictEqual(n, 2)))
+      })
+    )
+
+    it.effect("becomes another stream's while nothing was ever appended to it", () =>
+      Effect.gen(function* () {
+        const place = yield* makePlace
+        const openedFor = <A, E>(asked: typeof stream, body: (outbox: Outbox["Service"]) => Effect.Effect<A, E>) =>
+          Effect.provide(
+            Effect.flatMap(Outbox, body),
+            Layer.provide(place.layer({ stream: asked, limitBytes: 9 }), entropy)
+          )
+        const generations = new Set<Id64>()
+        for (const other of [{ source: "x" }, { input: "x" }, { shape: 1n }, {}]) {
+          const asked = { ...stream, ...other }
+          for (let opening = 0; opening < 2; opening++) {
+            yield* openedFor(asked, (outbox) =>
+              Effect.sync(() => {
+                assert.deepStrictEqual(outbox.stream, asked)
+                assert.deepInclude(outbox.state(), { lowestHeld: 1, last: 0, lives: [], heldBytes: 0 })
+                generations.add(outbox.state().generation)
+              })
+            )
+          }
+        }
+        assert.strictEqual(generations.size, 4)
+        yield* opened(place, (outbox) => outbox.append({ ...recordsOf(1, []), from: { producer: "p", position: 7 } }))
+        const error = yield* Effect.flip(openedFor({ ...stream, source: "x" }, () => Effect.void))
+        assert.deepInclude(error, { _tag: "StoreError", reason: "unreadable" })
+        yield* opened(place, (outbox) => Effect.sync(() => assert.strictEqual(outbox.producerPosition("p"), 7)))
       })
     )
 

@@ -2,7 +2,7 @@ import type { ProducerPosition } from "@pure-link/ports"
 import type { Id64, Life, RecordBatch, RecordNumber, StreamName } from "@pure-link/wire"
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite"
 import { type FileLimits, type Kind, OwnedDatabase, outboxApplicationId } from "./database.ts"
-import { fail } from "./failure.ts"
+import { fail, type Failure, FileFailure } from "./failure.ts"
 import { blobOfId, idOfBlob } from "./ids.ts"
 import { readSome, type ReadBounds } from "./reading.ts"
 
@@ -79,17 +79,13 @@ export class OutboxFile {
   readonly #setProgress: StatementSync
   #progress: { last: number; removed: number; deleted: number; bytes: number }
 
-  /** Opens the outbox of a stream, or makes it with this generation. */
+  /** Opens the outbox of a stream; one that is new, or that nothing was ever appended to, becomes that with this generation. */
   constructor(file: string, stream: OutboxStream, newGeneration: Id64, limits: FileLimits) {
     this.#owned = new OwnedDatabase(file, outboxKind, limits)
     try {
       const { db } = this.#owned
-      if (db.prepare("SELECT 1 FROM meta WHERE key = 'generation'").get() === undefined) {
-        this.#owned.transaction(() => nameStream(db, stream, newGeneration))
-      }
-      this.contents = readContents(db)
+      this.contents = contentsFor(this.#owned, stream, newGeneration)
       this.#progress = { ...this.contents }
-      requireStream(this.contents.stream, stream)
       this.#insert = db.prepare("INSERT INTO records VALUES (?, ?)")
       this.#read = prepareRead(db)
       this.#setProducer = db.prepare("INSERT OR REPLACE INTO producers VALUES (?, ?)")
@@ -134,45 +130,71 @@ export class OutboxFile {
   }
 }
 
-/** What a file holds, in one read transaction. Fails if it contradicts itself. */
-export const readContents = (db: DatabaseSync): OutboxContents => {
+/** What a file of this stream holds; it is made one of this stream if nothing forbids that. */
+const contentsFor = (owned: OwnedDatabase, stream: OutboxStream, newGeneration: Id64): OutboxContents => {
+  const { db } = owned
+  if (db.prepare("SELECT 1 FROM meta WHERE key = 'generation'").get() !== undefined) {
+    const contents = readContents(db)
+    if (isSameStream(contents.stream, stream)) return contents
+    if (!isUnused(contents)) throw new FileFailure(wrongStream(contents.stream, stream))
+  }
+  owned.transaction(() => nameStream(db, stream, newGeneration))
+  return readContents(db)
+}
+
+/** What a file holds, as of one moment. Fails if it contradicts itself. */
+export const readContents = (db: DatabaseSync): OutboxContents => atOneMoment(db, () => contentsOf(db))
+
+/** The same, with the bytes of what is held: without rows that are removed and not deleted yet. */
+export const readHeld = (db: DatabaseSync): OutboxContents & { readonly heldBytes: number } =>
+  atOneMoment(db, () => {
+    const contents = contentsOf(db)
+    const total = "SELECT ifnull(sum(length(bytes)), 0) AS bytes FROM records WHERE number <= ?"
+    return { ...contents, heldBytes: contents.bytes - Number(db.prepare(total).get(contents.removed)!["bytes"]) }
+  })
+
+const atOneMoment = <A>(db: DatabaseSync, body: () => A): A => {
   db.exec("BEGIN")
   try {
-    const meta = new Map(
-      db
-        .prepare("SELECT key, value FROM meta")
-        .all()
-        .map((row) => [row["key"], row["value"]])
-    )
-    const progress = db.prepare("SELECT last, removed, deleted, bytes FROM progress").get() as
-      | { last: number; removed: number; deleted: number; bytes: number }
-      | undefined
-    const lowest = db.prepare("SELECT min(number) AS number FROM records").get()!["number"]
-    const highest = db.prepare("SELECT max(number) AS number FROM records").get()!["number"]
-    const lives = db
-      .prepare("SELECT first, life FROM lives ORDER BY first")
-      .all()
-      .map((row) => ({ first: Number(row["first"]), life: idOfBlob(row["life"] as Uint8Array) }))
-    if (
-      progress === undefined ||
-      (lowest ?? progress.deleted + 1) !== progress.deleted + 1 ||
-      (highest ?? progress.deleted) !== progress.last
-    ) {
-      const detail = "the file is damaged: its records are not those it accounts for"
-      return fail("unreadable", detail, "restore it from a backup")
-    }
-    return {
-      stream: { source: String(meta.get("source")), input: String(meta.get("input")), shape: idOf(meta.get("shape")) },
-      generation: idOf(meta.get("generation")),
-      ...progress,
-      lives,
-      producers: db
-        .prepare("SELECT producer, position FROM producers")
-        .all()
-        .map((row) => ({ producer: String(row["producer"]), position: Number(row["position"]) }))
-    }
+    return body()
   } finally {
     db.exec("COMMIT")
+  }
+}
+
+const contentsOf = (db: DatabaseSync): OutboxContents => {
+  const meta = new Map(
+    db
+      .prepare("SELECT key, value FROM meta")
+      .all()
+      .map((row) => [row["key"], row["value"]])
+  )
+  const progress = db.prepare("SELECT last, removed, deleted, bytes FROM progress").get() as
+    | { last: number; removed: number; deleted: number; bytes: number }
+    | undefined
+  const lowest = db.prepare("SELECT min(number) AS number FROM records").get()!["number"]
+  const highest = db.prepare("SELECT max(number) AS number FROM records").get()!["number"]
+  const lives = db
+    .prepare("SELECT first, life FROM lives ORDER BY first")
+    .all()
+    .map((row) => ({ first: Number(row["first"]), life: idOfBlob(row["life"] as Uint8Array) }))
+  if (
+    progress === undefined ||
+    (lowest ?? progress.deleted + 1) !== progress.deleted + 1 ||
+    (highest ?? progress.deleted) !== progress.last
+  ) {
+    const detail = "the file is damaged: its records are not those it accounts for"
+    return fail("unreadable", detail, "restore it from a backup")
+  }
+  return {
+    stream: { source: String(meta.get("source")), input: String(meta.get("input")), shape: idOf(meta.get("shape")) },
+    generation: idOf(meta.get("generation")),
+    ...progress,
+    lives,
+    producers: db
+      .prepare("SELECT producer, position FROM producers")
+      .all()
+      .map((row) => ({ producer: String(row["producer"]), position: Number(row["position"]) }))
   }
 }
 
@@ -191,26 +213,31 @@ export const readBatch = (statement: StatementSync, from: RecordNumber, bounds: 
 }
 
 const nameStream = (db: DatabaseSync, stream: OutboxStream, generation: Id64): void => {
-  const insert = db.prepare("INSERT INTO meta VALUES (?, ?)")
+  const insert = db.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)")
   insert.run("source", stream.source)
   insert.run("input", stream.input)
   insert.run("shape", blobOfId(stream.shape))
   insert.run("generation", blobOfId(generation))
 }
 
-const requireStream = (held: OutboxStream, asked: OutboxStream): void => {
-  if (held.source === asked.source && held.input === asked.input && held.shape === asked.shape) return
-  fail(
-    "unreadable",
-    `the outbox was made for ${describeStream(held)}, not for ${describeStream(asked)}`,
-    held.shape !== asked.shape && held.source === asked.source && held.input === asked.input
+export const isSameStream = (a: OutboxStream, b: OutboxStream): boolean =>
+  a.source === b.source && a.input === b.input && a.shape === b.shape
+
+/** Nothing was ever appended, so no other node has heard of it: it may become the outbox of any stream. */
+export const isUnused = ({ last, producers }: OutboxContents): boolean => last === 0 && producers.length === 0
+
+/** Why an outbox that holds one stream is not opened for another. */
+export const wrongStream = (held: OutboxStream, asked: OutboxStream): Failure => {
+  const nameOf = ({ input, source }: OutboxStream) => `source "${source}" for input "${input}"`
+  const shapeOf = ({ shape }: OutboxStream) =>
+    held.shape === asked.shape ? "" : ` with shape ${shape.toString(16).padStart(16, "0")}`
+  const detail = `the outbox is that of ${nameOf(held)}${shapeOf(held)}, not of ${nameOf(asked)}${shapeOf(asked)}`
+  const remedy =
+    held.source === asked.source && held.input === asked.input
       ? "drain it with the record type it was made with, then use a new file"
       : "give each output a file of its own"
-  )
+  return { reason: "unreadable", detail, remedy }
 }
-
-export const describeStream = ({ input, shape, source }: OutboxStream): string =>
-  `${source} → ${input} of shape ${shape.toString(16).padStart(16, "0")}`
 
 /**
  * Deletes the oldest removed rows, as many as one transaction may, and the lives that end before the last removed
