@@ -56,6 +56,10 @@ class Transfer {
   #address = ""
   #stored = 0
   #inCommit = false
+  #commitsEnded = 0
+  #commitBegan = 0
+  /** What a commit took lately, as seen from here. */
+  #commitMillis = 5
 
   constructor(scenario: Scenario, chance: Chance, file: string) {
     this.scenario = scenario
@@ -77,24 +81,36 @@ class Transfer {
   }
 
   async #meet(moment: Moment): Promise<void> {
-    if (moment === "receiver in a commit") await this.#until(() => this.#inCommit)
+    if (moment === "receiver in a commit") await this.#untilInCommit()
     const before = this.#stored
     assert.isTrue(before > 0 && before < records, `${moment}: ${before} stored`)
     if (moment.startsWith("receiver")) {
       await this.#serving.kill("SIGKILL")
-      if (moment === "receiver in a commit") assert.isTrue(this.#inCommit, "the commit ended before the kill")
       await this.#serve()
     } else {
       await this.#sending.kill("SIGKILL")
       this.#send()
       if (moment === "sender before its first STORED") {
-        const opened = this.#sending
-        await new Promise((resolve) => opened.child.stderr!.once("data", resolve))
-        await opened.kill("SIGKILL")
+        await this.#sending.event("opened")
+        await this.#sending.kill("SIGKILL")
+        assert.notMatch(this.#sending.output, /"stored"/, "the sender had its first STORED before it was killed")
         this.#send()
       }
     }
     this.met.push(moment)
+  }
+
+  /**
+   * Waits for a commit to begin, and then for a random part of what commits lately took, so that kills fall anywhere
+   * inside one; a commit that ended meanwhile is not the moment, the next one may be.
+   */
+  async #untilInCommit(): Promise<void> {
+    for (;;) {
+      const ended = this.#commitsEnded
+      await this.#until(() => this.#inCommit)
+      await new Promise((resolve) => setTimeout(resolve, this.chance.unit() * this.#commitMillis))
+      if (this.#inCommit && this.#commitsEnded === ended) return
+    }
   }
 
   async #serve(): Promise<void> {
@@ -104,8 +120,15 @@ class Transfer {
     this.#serving.onLine((line) => {
       const event = JSON.parse(line) as { event: string; n: number }
       if (event.event === "commitEnded") this.#stored = Math.max(this.#stored, event.n)
-      if (event.event === "commitBegins") this.#inCommit = true
-      if (event.event === "commitEnded") this.#inCommit = false
+      if (event.event === "commitBegins") {
+        this.#inCommit = true
+        this.#commitBegan = performance.now()
+      }
+      if (event.event === "commitEnded") {
+        this.#inCommit = false
+        this.#commitsEnded += 1
+        this.#commitMillis = (this.#commitMillis + performance.now() - this.#commitBegan) / 2
+      }
     })
     this.#address = String((await this.#serving.event("listening")).address)
   }

@@ -43,6 +43,10 @@ export class Running {
     }))
   }
 
+  get output(): string {
+    return this.#output
+  }
+
   get errors(): string {
     return this.#errors
   }

@@ -151,14 +151,22 @@ describe("a source file", () => {
     inFolder(async (at) => {
       writeFileSync(at("f"), "one\ntwo\nthree\n")
       const source = Effect.runSync(open(at("f"), 4))
-      assert.deepStrictEqual((await collect(source.bytes, "lines", source.offset)).records, ["two", "three"])
+      assert.deepStrictEqual((await collect(source.bytes!, "lines", source.offset)).records, ["two", "three"])
+    }))
+
+  it("that is empty is one record with --format file, once", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("f"), "")
+      const first = Effect.runSync(open(at("f"), undefined, "file"))
+      assert.deepStrictEqual((await collect(first.bytes!, "file")).records, [""])
+      assert.isUndefined(Effect.runSync(open(at("f"), 0, "file")).bytes)
     }))
 
   it("read to its end gives nothing more", () =>
     inFolder(async (at) => {
       writeFileSync(at("f"), "one\n")
       const source = Effect.runSync(open(at("f"), 4))
-      assert.deepStrictEqual((await collect(source.bytes)).records, [])
+      assert.isUndefined(source.bytes)
       assert.match(source.note ?? "", /appended before/)
     }))
 

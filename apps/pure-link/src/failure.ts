@@ -35,7 +35,6 @@ const exitOf: Record<string, number> = {
   ForkedOutbox: ExitCode.forked,
   OutputClosed: ExitCode.interrupted,
   SocketError: ExitCode.network,
-  NoResolver: ExitCode.network,
   EndpointError: ExitCode.network,
   RecordTooLong: ExitCode.badInput,
   InvalidName: ExitCode.badInput,

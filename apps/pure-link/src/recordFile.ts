@@ -4,7 +4,6 @@
  */
 import * as Effect from "effect/Effect"
 import { closeSync, createReadStream, openSync, readSync, realpathSync, statSync } from "node:fs"
-import { Readable } from "node:stream"
 import { badInput, type Failure } from "./failure.ts"
 import type { Format } from "./recordSource.ts"
 
@@ -13,7 +12,8 @@ export interface OpenSource {
   /** What the outbox notes positions under; `undefined` for standard input, which cannot be read again. */
   readonly producer: string | undefined
   readonly offset: number
-  readonly bytes: AsyncIterable<Uint8Array>
+  /** `undefined` when everything was appended before. */
+  readonly bytes: AsyncIterable<Uint8Array> | undefined
   /** Ends reading at once; what was handed over stays. */
   readonly close: () => void
   /** What a person should know before it starts. */
@@ -70,7 +70,8 @@ const openFile = (
   const producer = realpathSync(path)
   const stats = statSync(producer)
   if (stats.isDirectory()) return Effect.fail(badInput(`${path} is a folder; name a file`))
-  const position = appendedThrough(producer) ?? 0
+  const appended = appendedThrough(producer)
+  const position = appended ?? 0
   if (stats.size < position) {
     return Effect.fail(
       badInput(
@@ -87,22 +88,22 @@ const openFile = (
       )
     )
   }
-  const isDone = position > 0 && stats.size === position
+  const isDone = appended !== undefined && stats.size === position
   const offset = format === "file" ? 0 : position
   const note =
-    position === 0
+    appended === undefined
       ? undefined
       : isDone
         ? `all ${position} B of ${path} were appended before; only what waits in the outbox is sent ` +
           "(--again sends the file once more)"
         : `going on after byte ${position} of ${path}`
-  const bytes = isDone ? Readable.from([]) : createReadStream(producer, { start: offset, highWaterMark: readBytes })
+  const bytes = isDone ? undefined : createReadStream(producer, { start: offset, highWaterMark: readBytes })
   return Effect.succeed({
     name: path,
     producer,
     offset,
     bytes,
-    close: () => bytes.destroy(),
+    close: () => bytes?.destroy(),
     note,
     failed: failedAt(path)
   })

@@ -6,6 +6,7 @@ import { LinkNode, Output, type OutputState } from "@pure-link/link"
 import { Outbox } from "@pure-link/ports"
 import { OutboxSqlite } from "@pure-link/store"
 import { resolveHost } from "@pure-link/udp"
+import { RefusalReason } from "@pure-link/wire"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -70,11 +71,15 @@ const flags = {
 /** How long a process that was asked to end waits for what is under way. */
 const drainTime = "2 seconds"
 
+/** Reasons 4 and 5 say the same as the states Forked and InboxBehind (spec §11.1). */
+const isFork = (reason: RefusalReason): boolean =>
+  reason === RefusalReason.forkedOutbox || reason === RefusalReason.recordsGone
+
 const refusal = (state: OutputState): Failure | undefined => {
   switch (state._tag) {
     case "Refused":
       return new Failure({
-        exit: ExitCode.refused,
+        exit: isFork(state.reason) ? ExitCode.forked : ExitCode.refused,
         text: `refused (reason ${state.reason}): ${state.remedy}; everything is kept in the outbox`
       })
     case "InboxBehind":
@@ -96,15 +101,18 @@ const untilRefused = (output: Output<Uint8Array>, keepTrying: boolean): Effect.E
     return failure === undefined || (keepTrying && state._tag === "Refused") ? Effect.void : Effect.fail(failure)
   }).pipe(Effect.andThen(Effect.never))
 
-/** A line a second for a person, while there is something to tell. */
-const tellProgress = (output: Output<Uint8Array>, last: () => number): Effect.Effect<never> =>
+/** A line a second while there is something to tell. */
+const tellProgress = (output: Output<Uint8Array>, last: () => number, asJson: boolean): Effect.Effect<never> =>
   Effect.gen(function* () {
-    let told = 0
+    let told = yield* output.storedThrough
     for (;;) {
       yield* Effect.sleep("1 second")
       const through = yield* output.storedThrough
-      if (through !== told) yield* say(`${grouped(through)} stored of ${grouped(last())} read so far`)
+      if (through === told) continue
       told = through
+      yield* asJson
+        ? printJson({ event: "stored", through, last: last() })
+        : say(`${grouped(through)} stored of ${grouped(last())} read so far`)
     }
   })
 
@@ -136,6 +144,7 @@ export const send = Command.make(
       yield* outputMayClose
       const started = yield* Clock.currentTimeMillis
       const output = yield* Output.open(type, { source, peer: { publicKey, address: lookUp } })
+      if (options.json) yield* printJson({ event: "opened", held: outbox.state().last - outbox.state().lowestHeld + 1 })
       let appended = 0
       let isRead = false
       const append = (chunk: RecordChunk, producer: string | undefined) =>
@@ -157,7 +166,8 @@ export const send = Command.make(
         yield* Effect.forkScoped(Effect.andThen(shutdown.requested, Effect.sync(from.close)))
         const chunks = async function* () {
           try {
-            yield* readRecords(from.bytes, { format: options.format, name: from.name, offset: from.offset })
+            const { bytes, name, offset } = from
+            if (bytes !== undefined) yield* readRecords(bytes, { format: options.format, name, offset })
             isRead = !shutdown.isRequested()
           } catch (error) {
             if (error instanceof Failure || !shutdown.isRequested()) throw error
@@ -177,7 +187,7 @@ export const send = Command.make(
         Effect.andThen(Effect.sleep(drainTime)),
         Effect.andThen(Effect.fail(interrupted))
       )
-      yield* Effect.forkScoped(tellProgress(output, () => outbox.state().last))
+      yield* Effect.forkScoped(tellProgress(output, () => outbox.state().last, options.json))
       yield* appendAll.pipe(
         Effect.andThen(drained),
         Effect.andThen(Effect.suspend(() => (isRead ? Effect.void : Effect.fail(interrupted)))),
