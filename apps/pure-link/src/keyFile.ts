@@ -2,12 +2,11 @@
  * Secret keys as people meet them: a file that only its owner may read, with the public key in a comment so that it can
  * be looked up without a tool.
  */
-import { type CryptoSuite, decodeKey, encodeKey, formatPublicKey, type KeyPair, parsePublicKey } from "@pure-link/keys"
+import { type CryptoSuite, formatKeyFile, type KeyPair, parseKeyFile, parsePublicKey } from "@pure-link/keys"
 import * as Effect from "effect/Effect"
-import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs"
+import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs"
 import { badInput, type Failure } from "./failure.ts"
-
-const header = "pure-link secret key, version 1; keep this file private"
+import { say } from "./output.ts"
 
 /** Reads a public key as `keygen` prints it. */
 export const readPublicKey = (text: string): Effect.Effect<Uint8Array, Failure> => {
@@ -26,7 +25,7 @@ export const writeKeyFile = (path: string, keys: KeyPair): Effect.Effect<void, F
   Effect.try({
     try: () => {
       const file = openSync(path, "wx", 0o600)
-      writeSync(file, `# ${header}\n# public key: ${formatPublicKey(keys.publicKey)}\n${encodeKey(keys.privateKey)}\n`)
+      writeSync(file, formatKeyFile(keys))
       fsyncSync(file)
       closeSync(file)
     },
@@ -43,18 +42,18 @@ export const writeKeyFile = (path: string, keys: KeyPair): Effect.Effect<void, F
 /** Reads a key file that `keygen` wrote. */
 export const readKeyFile = (suite: CryptoSuite, path: string): Effect.Effect<KeyPair, Failure> =>
   Effect.gen(function* () {
-    const text = yield* Effect.try({
-      try: () => readFileSync(path, "utf8"),
+    const { mode, text } = yield* Effect.try({
+      try: () => ({ mode: statSync(path).mode, text: readFileSync(path, "utf8") }),
       catch: (cause) =>
         badInput(
           `cannot read the key file ${path} (${(cause as NodeJS.ErrnoException).code}); ` +
             `make one with \`pure-link keygen --file ${path}\``
         )
     })
-    const lines = text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#"))
-    const privateKey = lines.length === 1 ? decodeKey(lines[0]!.trim()) : undefined
-    if (privateKey === undefined) {
+    const keys = parseKeyFile(suite, text)
+    if (keys === undefined) {
       return yield* Effect.fail(badInput(`${path} is not a key file of pure-link; make one with \`pure-link keygen\``))
     }
-    return { privateKey, publicKey: suite.agreement.publicKey(privateKey) }
+    if ((mode & 0o077) !== 0) yield* say(`${path} can be read by others; make it yours alone: chmod 600 ${path}`)
+    return keys
   })

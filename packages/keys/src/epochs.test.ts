@@ -326,6 +326,16 @@ describe("silent recovery", () => {
     assert.isUndefined(dialogue.openAnswer(answer))
   })
 
+  it("that ends without its ACCEPT leaves nothing that opens in epoch 0 (spec §7.4)", () => {
+    const dialogue = new Dialogue()
+    dialogue.advance()
+    dialogue.packet({ carrier: 0, offer: true })
+    assert.lengthOf(dialogue.sender.answerKeys(dialogue.now, 0, dialogue.replyRun), 1)
+    dialogue.sender.dropOffer()
+    assert.isFalse(dialogue.sender.hasOffer)
+    assert.deepStrictEqual(dialogue.sender.answerKeys(dialogue.now, 0, dialogue.replyRun), [])
+  })
+
   it("may end under the former epoch, after which the next OFFER is a new one", () => {
     const dialogue = new Dialogue()
     dialogue.advance()

@@ -155,6 +155,13 @@ export class SenderEpochs {
     }
   }
 
+  /** Silent recovery ended without its ACCEPT (spec §9.8): answers in epoch 0 open no more (spec §7.4). */
+  dropOffer(): void {
+    this.outstanding?.keys.privateKey.fill(0)
+    this.outstanding = undefined
+    this.forgetLists()
+  }
+
   /** Erases everything: the run is over. */
   close(): void {
     this.outstanding?.keys.privateKey.fill(0)

@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
+import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -21,8 +22,10 @@ import { DatabaseSync } from "node:sqlite"
 import { report } from "../examples/append.ts"
 import { consume } from "../examples/atLeastOnce.ts"
 import { summarize } from "../examples/exactlyOnce.ts"
+import { newKey } from "../examples/newKey.ts"
 import { type Reading, readings } from "../examples/readings.ts"
 import { alarms, relay } from "../examples/relay.ts"
+import { openOutput } from "../examples/severalOutputs.ts"
 import { untilDrained } from "../examples/watch.ts"
 
 const examples = join(import.meta.dirname, "../examples")
@@ -122,12 +125,47 @@ describe("docs/library.md", () => {
     )
   )
 
+  it.live("runs as two whole programs, each with a key file, the peer's key and a store on disk", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const [hubKey, greenhouseKey] = [newKey(join(folder, "hub.key")), newKey(join(folder, "greenhouse.key"))]
+      const port = String(yield* freePort)
+      const receiver = yield* startExample(folder, "receiver.ts", ["hub.key", greenhouseKey, port])
+      const sender = ["greenhouse.key", hubKey, "127.0.0.1", port]
+      for (const number of [1, 2]) {
+        const { ended, output } = yield* startExample(folder, "sender.ts", sender)
+        assert.strictEqual(yield* ended, 0, output())
+        assert.include(output(), `everything up to ${number}`)
+      }
+      const shown = () => receiver.output().match(/greenhouse-3: 21.5 °C at sensor north/g)?.length ?? 0
+      while (shown() < 2) yield* Effect.sleep(10)
+      assert.strictEqual(shown(), 2, receiver.output())
+    })
+  )
+
+  it.live("opens several outputs on one node, each with its own outbox, until the scope closes", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const { address } = yield* LinkNode
+      const peer = { publicKey: hub.publicKey, address: { host: "127.0.0.1", port: address.port } }
+      const [inReadings, inAlarms] = [yield* Input.open(readings), yield* Input.open(alarms)]
+      yield* Effect.gen(function* () {
+        const options = { source: "greenhouse-3", peer }
+        const first = yield* openOutput(readings, { ...options, file: join(folder, "readings.outbox") })
+        const second = yield* openOutput(alarms, { ...options, file: join(folder, "alarms.outbox") })
+        const receipts = [yield* first.appendAll(batch), yield* second.append({ sensor: "north", celsius: 41 })]
+        for (const { last, stored } of receipts) assert.strictEqual((yield* stored).through, last)
+      }).pipe(Effect.scoped, Effect.provide(nodeOf(greenhouse).pipe(Layer.provideMerge(system)), { local: true }))
+      assert.deepStrictEqual([yield* inReadings.lastPosition, yield* inAlarms.lastPosition], [batch.length, 1])
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(inputsFor(greenhouse).pipe(Layer.provideMerge(nodeOf(hub)), Layer.provide(system)))
+    )
+  )
+
   it.live("relays in both roles on one socket, with stores on disk, and tells when it is drained", () =>
     Effect.gen(function* () {
-      const folder = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "pure-link-"))),
-        (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-      )
+      const folder = yield* temporaryFolder
       const port = yield* freePort
       const hot = batch.filter(({ celsius }) => celsius > 40)
       const arrived = yield* Effect.gen(function* () {
@@ -169,6 +207,40 @@ describe("docs/library.md", () => {
     })
   )
 })
+
+const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "pure-link-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+)
+
+/** Starts an example as a process of its own, in a folder; it is killed when the scope ends. */
+const startExample = (folder: string, file: string, parameters: ReadonlyArray<string>) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync((): RunningExample => {
+        const child = spawn(process.execPath, [join(examples, file), ...parameters], { cwd: folder })
+        const ended = new Promise<number | null>((resolve) => {
+          child.once("close", resolve)
+        })
+        let output = ""
+        for (const stream of [child.stdout, child.stderr])
+          stream.setEncoding("utf8").on("data", (text) => (output += text))
+        return { child, ended, output: () => output }
+      }),
+      ({ child, ended }) =>
+        Effect.promise(() => {
+          child.kill("SIGKILL")
+          return ended
+        })
+    ),
+    ({ ended, output }) => ({ ended: Effect.promise(() => ended), output })
+  )
+
+interface RunningExample {
+  readonly child: ChildProcess
+  readonly ended: Promise<number | null>
+  readonly output: () => string
+}
 
 /** A port that was free a moment ago. */
 const freePort = Effect.map(LinkNode, ({ address }) => address.port).pipe(

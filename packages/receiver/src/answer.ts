@@ -64,6 +64,7 @@ const writeNotices = (run: ReceiverRun, out: Uint8Array, offset: number): number
   if (stream !== undefined && tellsStored(run)) {
     const { n, life } = stream.reportedOf(run.stream!.generation)
     at = writeStored(out, at, n, life, stream.creditRecords, stream.creditBytes)
+    stream.isTurnedAway = !stream.servesNext
     run.raisesStored = n > run.toldStored
     run.toldStored = n
   }

@@ -4,7 +4,8 @@ import { ok as assert } from "node:assert/strict"
 import { Chunk } from "./chunk.ts"
 import type { ReceiverFaults } from "./faults.ts"
 import { HeldRecord, HeldRecords } from "./heldRecord.ts"
-import { mayFollow } from "./lives.ts"
+import { lifeBefore, mayFollow } from "./lives.ts"
+import type { MemoryShare } from "./memory.ts"
 
 /**
  * The parts of one stream that are held until they are stored (spec §10.3, §10.5, §10.7). Three places, by number:
@@ -13,8 +14,8 @@ import { mayFollow } from "./lives.ts"
  * - the *head*, the first incomplete record, at the end of the last chunk, where parts in order are appended;
  * - records held *ahead* of it, each in a buffer of its own.
  *
- * Memory is counted by extent (the furthest byte held of each record), which is never more than what credit let an
- * honest sender send. Held never exceeds the limit by more than one longest record, whatever comes in whatever order.
+ * The stream's own limit counts by extent (the furthest byte held of each record), which is never more than what credit
+ * let an honest sender send; what all streams share counts by buffer. Only record n+1 may exceed either, by the reserve.
  */
 
 /** What became of a part. Only `kept` lets its packet into ACK. */
@@ -26,6 +27,8 @@ const smallestChunk = 4_096
 const largestChunk = 4 * 1_048_576
 /** A record held ahead that is larger than this becomes the head with its buffer, instead of being copied. */
 const adoptedBytes = 65_536
+/** A head may leave this much of its buffer unused, and as much as it holds, when all before it is stored. */
+const spareBytes = 65_536
 /**
  * Ranges beyond the first of a record that a stream holds at most: one per lost packet that a sender can have in the
  * air.
@@ -37,8 +40,6 @@ export class Assembly {
   n: RecordNumber
   /** The last record of the complete ones; n when there is none. */
   complete: RecordNumber
-  /** Bytes that the stream may hold, but for the room of the head. */
-  limit: Bytes
   /**
    * A held record was dropped, because its life cannot follow: what was acknowledged is gone (spec §10.8). Its reader
    * clears it.
@@ -55,13 +56,14 @@ export class Assembly {
   private mostComplete: Bytes = 0
   private head = new HeldRecord(0, noLife)
   private readonly ahead = new HeldRecords()
+  private readonly share: MemoryShare
   private readonly faults: ReceiverFaults
 
-  constructor(n: RecordNumber, life: Id64, limit: Bytes, faults: ReceiverFaults = {}) {
+  constructor(n: RecordNumber, life: Id64, share: MemoryShare, faults: ReceiverFaults = {}) {
     this.n = n
     this.complete = n
     this.completeLife = life
-    this.limit = limit
+    this.share = share
     this.faults = faults
   }
 
@@ -115,13 +117,17 @@ export class Assembly {
       if (held.life.life !== life.life) return Verdict.otherLife
       if (held.contradicts(end, ends)) return Verdict.contradiction
       if ((length === 0 || held.ranges.covers(offset, end)) && (!ends || held.size >= 0)) return Verdict.kept
-    } else if (isHead && !mayFollow(this.complete, this.completeLife, life)) return Verdict.otherLife
-    const growth = Math.max(0, end - (held?.extent ?? 0))
-    if (!(isHead ? this.hasRoomInHead : this.heldBytes + growth <= this.limit)) return Verdict.noRoom
+    } else if (isHead && !this.mayBeNext(life, lifeBefore(lives, life))) return Verdict.otherLife
     const addsRange = held !== undefined && !held.isEmpty && length > 0 && held.ranges.splits(offset, end)
     if (addsRange && this.extraRanges >= mostExtraRanges) return Verdict.noRoom
-    if (isHead) this.placeInHead(life, offset, bytes, start, length, ends)
-    else this.placeAhead(held ?? this.addAhead(number, life), offset, bytes, start, length, ends)
+    if (isHead) {
+      if (!this.makeRoomInHead(Math.max(end, this.head.extent), ends)) return Verdict.noRoom
+      this.placeInHead(life, offset, bytes, start, length, ends)
+      return Verdict.kept
+    }
+    const bufferLength = this.roomAhead(held, end, ends)
+    if (bufferLength < 0) return Verdict.noRoom
+    this.placeAhead(held ?? this.addAhead(number, life, lives), bufferLength, offset, bytes, start, length, ends)
     return Verdict.kept
   }
 
@@ -138,11 +144,28 @@ export class Assembly {
     while (this.chunks.length > 0) {
       const chunk = this.chunks[0]!
       this.completeBytes -= chunk.release(n)
-      if (chunk.count > 0 || (this.chunks.length === 1 && !this.head.isEmpty)) break
-      this.chunks.shift()
+      if (chunk.count > 0) break
+      if (this.chunks.length === 1 && !this.head.isEmpty) {
+        this.moveHead(chunk)
+        break
+      }
+      this.dropChunk(this.chunks.shift())
     }
-    if (this.chunks.length === 0) this.fitChunks()
+    if (this.chunks.length === 0) {
+      this.fitChunks()
+      this.head = new HeldRecord(this.complete + 1, noLife)
+    }
     if (this.head.isEmpty) this.promoteAhead()
+  }
+
+  /** Drops what is held of record n+1, which is not complete. True: something was, and may have been acknowledged. */
+  dropHalfRecord(): boolean {
+    assert(this.complete === this.n)
+    const { head } = this
+    this.extraRanges -= extraRanges(head.ranges.count)
+    for (const chunk of this.chunks.splice(0)) this.dropChunk(chunk)
+    this.head = new HeldRecord(this.n + 1, noLife)
+    return !head.isEmpty
   }
 
   /** Drops everything held; the inbox stands at `n`. */
@@ -157,15 +180,30 @@ export class Assembly {
     this.chunkBytes = smallestChunk
     this.head = new HeldRecord(n + 1, noLife)
     this.ahead.clear()
+    this.share.countNothing()
   }
 
-  /**
-   * The head always has room when it is n+1. When complete records wait before it, it has room for all of its 16 MiB
-   * while they and what is held ahead are below the limit, so that the bound holds when it completes and the next one
-   * becomes the head.
-   */
-  private get hasRoomInHead(): boolean {
-    return this.complete === this.n || this.completeBytes + this.aheadBytes < this.limit
+  /** Room for the first `end` bytes of the head: within what is free, else, for record n+1, by the reserve. */
+  private makeRoomInHead(end: number, ends: boolean): boolean {
+    const { head, share } = this
+    const size = head.size >= 0 ? head.size : ends ? end : -1
+    const growth = end - head.extent
+    if (this.heldBytes + growth <= share.limit && this.makeRoom(end, size, false)) return true
+    if (this.complete > this.n) return false
+    if (share.takeReserve()) return this.makeRoom(end, size, true)
+    share.lacking = Math.max(growth, neededLength(end, size) - (this.chunks.at(-1)?.bytes.length ?? 0))
+    return false
+  }
+
+  /** How long the buffer of a record held ahead must be to take bytes up to `end`; −1 when there is no room for it. */
+  private roomAhead(held: HeldRecord | undefined, end: number, ends: boolean): Bytes {
+    const { share } = this
+    const growth = Math.max(0, end - (held?.extent ?? 0))
+    if (this.heldBytes + growth > share.limit) return -1
+    const before = held?.bytes.length ?? 0
+    if (end <= before) return before
+    const size = ends ? end : -1
+    return share.fit(size >= 0 ? size : Math.min(longestRecord, Math.max(end, 2 * before)), neededLength(end, size), before, false)
   }
 
   /** The fast path: whole records in order, and nothing held back, are checked and copied once (spec §10.3). */
@@ -179,22 +217,20 @@ export class Assembly {
     if (first !== this.complete + 1 || reader.offset !== head.extent || !head.isInOrder) return false
     const { count } = reader
     const last = first + count - 1
-    if (this.ahead.count > 0 || last - this.n > largestRecordCredit) return false
+    if (this.ahead.count > 0 || last - this.n > largestRecordCredit || this.share.isHolder) return false
     const life = lifeOf(lives, first)
     if (life === undefined || lifeOf(lives, last) !== life) return false
-    if (head.isEmpty ? !mayFollow(this.complete, this.completeLife, life) : head.life.life !== life.life) return false
+    if (head.isEmpty ? !this.mayBeNext(life, lifeBefore(lives, life)) : head.life.life !== life.life) return false
     let total = 0
-    for (let i = 0; i < count - 1; i++) total += reader.length(i)
-    const beforeLast = count === 1 ? 0 : head.extent + total
-    if (this.complete > this.n || count > 1 ? this.completeBytes + beforeLast >= this.limit : false) return false
-    total += reader.length(count - 1)
+    for (let i = 0; i < count; i++) total += reader.length(i)
+    if (this.heldBytes + total > this.share.limit || !this.makeRoom(head.extent + total, -1, false)) return false
     this.copyInOrder(life, reader, bytes, total)
     return true
   }
 
   private copyInOrder(life: Life, reader: RecordsReader, bytes: Uint8Array, total: number): void {
     const { head } = this
-    const chunk = this.makeRoom(head.extent + total, -1)
+    const chunk = this.lastChunk
     chunk.bytes.set(bytes.subarray(reader.dataStart, reader.dataStart + total), head.base + head.extent)
     const wholes = reader.endsRecord ? reader.count : reader.count - 1
     let left = total
@@ -226,11 +262,10 @@ export class Assembly {
     length: number,
     ends: boolean
   ): void {
-    const { head } = this
-    const end = offset + length
-    this.makeRoom(Math.max(end, head.extent), head.size >= 0 ? head.size : ends ? end : -1)
+    const { head, share } = this
     head.life = life
     this.place(head, offset, bytes, start, length, ends)
+    if (this.complete === this.n) share.progressAt = share.heardAt
     if (head.isComplete) {
       this.completeHead()
       this.promoteAhead()
@@ -239,13 +274,15 @@ export class Assembly {
 
   private placeAhead(
     held: HeldRecord,
+    bufferLength: Bytes,
     offset: number,
     bytes: Uint8Array,
     start: number,
     length: number,
     ends: boolean
   ): void {
-    held.grow(offset + length, ends)
+    this.share.count(bufferLength - held.bytes.length)
+    held.resize(bufferLength)
     const before = held.extent
     this.place(held, offset, bytes, start, length, ends)
     this.aheadBytes += held.extent - before
@@ -265,22 +302,38 @@ export class Assembly {
     this.extraRanges += extraRanges(held.ranges.count) - extraRanges(before)
   }
 
-  private addAhead(number: RecordNumber, life: Life): HeldRecord {
+  /**
+   * Whether a record of a life may stand after the last complete one (spec §8.4). `before` is what its own run lists as
+   * the life before this one: where the life begins right here, that must be the life it follows, or a restored or
+   * cloned outbox whose life happens to begin at this number would be mixed in.
+   */
+  private mayBeNext(life: Life, before: Id64 | undefined): boolean {
+    if (!mayFollow(this.complete, this.completeLife, life)) return false
+    const begins = this.complete > 0 && life.first === this.complete + 1
+    return !begins || before === undefined || before === this.completeLife
+  }
+
+  private addAhead(number: RecordNumber, life: Life, lives: ReadonlyArray<Life>): HeldRecord {
     const held = new HeldRecord(number, life)
+    held.lifeBefore = lifeBefore(lives, life)
     this.ahead.add(held, this.complete + 1)
     return held
   }
 
-  /** The head is complete: it becomes the last record of its chunk. */
+  /**
+   * The head is complete: it becomes the last record of its chunk. A chunk in the reserve holds no other record, so
+   * that it goes when that one is stored.
+   */
   private completeHead(): void {
-    const { head } = this
-    const chunk = this.chunks[this.chunks.length - 1] ?? this.makeRoom(0, 0)
-    this.appendComplete(chunk, head.size, head.life)
-    this.emptyHead(chunk)
+    const { head, lastChunk } = this
+    if (this.share.isHolder) lastChunk.isClosed = true
+    this.appendComplete(lastChunk, head.size, head.life)
+    this.emptyHead(lastChunk)
   }
 
   private appendComplete(chunk: Chunk, size: Bytes, life: Life): void {
     chunk.append(size, life)
+    if (this.complete === this.n) this.share.handleNextComplete()
     this.complete += 1
     this.completeLife = life.life
     this.completeBytes += size
@@ -304,8 +357,9 @@ export class Assembly {
       const next = this.ahead.remove(this.complete + 1)
       if (next === undefined) return
       this.aheadBytes -= next.extent
-      if (!mayFollow(this.complete, this.completeLife, next.life)) {
+      if (!this.mayBeNext(next.life, next.lifeBefore)) {
         this.extraRanges -= extraRanges(next.ranges.count)
+        this.share.count(-next.bytes.length)
         this.droppedHeld = true
         return
       }
@@ -315,37 +369,56 @@ export class Assembly {
     }
   }
 
+  /** The record moves into the last chunk; a large one, or one that finds no room there, brings its own buffer. */
   private takeAsHead(next: HeldRecord): void {
-    if (next.extent > adoptedBytes) {
-      const chunk = new Chunk(this.complete + 1, next.bytes)
-      if (this.chunks[this.chunks.length - 1]?.count === 0) this.chunks.pop()
-      this.chunks.push(chunk)
-      this.head = next
-      return
+    if (next.extent <= adoptedBytes && this.makeRoom(next.extent, next.size, false)) {
+      const { head, lastChunk, share } = this
+      lastChunk.bytes.set(next.bytes.subarray(0, next.extent), head.base)
+      share.count(-next.bytes.length)
+      next.bytes = lastChunk.bytes
+      next.base = head.base
+    } else {
+      if (this.chunks.at(-1)?.count === 0) this.dropChunk(this.chunks.pop())
+      this.chunks.push(new Chunk(this.complete + 1, next.bytes))
     }
-    const chunk = this.makeRoom(next.extent, next.size)
-    chunk.bytes.set(next.bytes.subarray(0, next.extent), this.head.base)
-    next.bytes = chunk.bytes
-    next.base = this.head.base
     this.head = next
   }
 
-  /** A chunk, the last one, whose buffer has room for the head's first `end` bytes; the head's bytes move along. */
-  private makeRoom(end: number, size: number): Chunk {
-    const { head } = this
+  private get lastChunk(): Chunk {
+    return this.chunks[this.chunks.length - 1]!
+  }
+
+  /** Makes the last chunk one whose buffer has room for the head's first `end` bytes; false when that finds no room. */
+  private makeRoom(end: number, size: number, fromReserve: boolean): boolean {
+    const { head, share } = this
     const last = this.chunks[this.chunks.length - 1]
-    if (last !== undefined && head.base + end <= last.bytes.length) return last
-    const wanted = size >= 0 ? size : end <= longestRecord ? Math.min(2 * end, longestRecord) : end
-    if (last !== undefined) this.chunkBytes = Math.min(2 * this.chunkBytes, largestChunk)
-    const chunk = new Chunk(this.complete + 1, new Uint8Array(Math.max(this.chunkBytes, wanted, end)))
-    if (last !== undefined && head.extent > 0) {
-      chunk.bytes.set(last.bytes.subarray(head.base, head.base + head.extent))
-    }
-    if (last?.count === 0) this.chunks.pop()
+    if (last !== undefined && !last.isClosed && head.base + end <= last.bytes.length) return true
+    const replaced = last?.count === 0 ? last.bytes.length : 0
+    const chunkBytes = last === undefined ? this.chunkBytes : Math.min(2 * this.chunkBytes, largestChunk)
+    const doubled = size >= 0 ? size : Math.min(2 * end, longestRecord)
+    const length = share.fit(Math.max(chunkBytes, doubled, end), neededLength(end, size), replaced, fromReserve)
+    if (length < 0) return false
+    const chunk = new Chunk(this.complete + 1, new Uint8Array(length))
+    share.count(length)
+    this.chunkBytes = chunkBytes
+    if (head.extent > 0) chunk.bytes.set(head.bytes.subarray(head.base, head.base + head.extent))
+    if (last?.count === 0) this.dropChunk(this.chunks.pop())
     this.chunks.push(chunk)
     head.bytes = chunk.bytes
     head.base = 0
-    return chunk
+    return true
+  }
+
+  /** Everything before the head is stored: it leaves a chunk that is far larger than it. */
+  private moveHead(chunk: Chunk): void {
+    if (chunk.bytes.length <= 2 * this.head.extent + spareBytes) return
+    this.fitChunks()
+    chunk.isClosed = true
+    assert(this.makeRoom(this.head.extent, this.head.size, false))
+  }
+
+  private dropChunk(chunk: Chunk | undefined): void {
+    this.share.count(-chunk!.bytes.length)
   }
 
   /** Everything is stored: the next chunk is made for as much as waited at most since this was so, in one batch. */
@@ -358,7 +431,7 @@ export class Assembly {
 
   /** The inbox is further than what was held: what it stored is dropped here. */
   private skipTo(n: RecordNumber, life: Id64): void {
-    this.chunks = []
+    for (const chunk of this.chunks.splice(0)) this.dropChunk(chunk)
     this.completeBytes = 0
     this.extraRanges -= extraRanges(this.head.ranges.count)
     this.complete = n
@@ -368,18 +441,23 @@ export class Assembly {
       this.ahead.remove(held.number)
       this.aheadBytes -= held.extent
       this.extraRanges -= extraRanges(held.ranges.count)
+      this.share.count(-held.bytes.length)
     }
   }
 
   /** The fault `acceptGap`: a missing record counts as an empty one as soon as a later one is complete. Tests only. */
   private skipMissingHead(later: HeldRecord): void {
-    this.makeRoom(0, 0)
+    assert(this.makeRoom(0, 0, false))
     this.head.size = 0
     this.head.life = later.life
     this.completeHead()
     this.promoteAhead()
   }
 }
+
+/** The shortest buffer worth making for `end` bytes: all of a record of known size, else an eighth more. */
+const neededLength = (end: number, size: number): Bytes =>
+  size >= 0 ? size : end >= longestRecord ? end : Math.min(longestRecord, end + (end >>> 3))
 
 const noLife: Life = { life: 0n, first: 1 }
 

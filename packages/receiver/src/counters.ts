@@ -23,6 +23,8 @@ export interface ReceiverCounters {
   answersSent: number
   recordsStored: number
   storeFailures: number
+  /** Half records that lost the reserve after 10 s without progress (spec §10.7). */
+  halfRecordsDropped: number
   /** Conflicts of commits, and cursors that changed outside (spec §8.6). */
   cursorsChanged: number
   runsBegun: number
@@ -56,6 +58,7 @@ export const zeroCounters = (): ReceiverCounters => ({
   answersSent: 0,
   recordsStored: 0,
   storeFailures: 0,
+  halfRecordsDropped: 0,
   cursorsChanged: 0,
   runsBegun: 0,
   runsLive: 0,

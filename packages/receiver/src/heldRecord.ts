@@ -1,17 +1,19 @@
-import { type Bytes, type Life, longestRecord, type RecordNumber } from "@pure-link/wire"
+import type { Bytes, Id64, Life, RecordNumber } from "@pure-link/wire"
 import { ByteRanges } from "./byteRanges.ts"
 
 /**
  * A record of which some parts are held (spec §10.3): its bytes at their places, which of them are there, and its end
- * once a part told it. What it counts in memory is its extent: everything up to the furthest byte held.
+ * once a part told it. Its extent is everything up to the furthest byte held.
  */
 export class HeldRecord {
   number: RecordNumber
   /** Held parts belong to (number, life) (spec §8.8). */
   life: Life
+  /** The life before it, as the run that sent it lists it (spec §8.4). */
+  lifeBefore: Id64 | undefined
   /** Its length; −1 until a part that ends it came. */
   size = -1
-  /** The end of the furthest part: what it counts in memory. */
+  /** The end of the furthest part: what it counts against the stream's limit. */
   extent: Bytes = 0
   /** Byte `offset` of the record is `bytes[base + offset]`. */
   bytes: Uint8Array = noBytes
@@ -54,11 +56,9 @@ export class HeldRecord {
     if (ends) this.size = end
   }
 
-  /** Makes room up to `end` in a buffer of its own; what doubles is at most twice the extent. */
-  grow(end: number, ends: boolean): void {
-    if (end <= this.bytes.length) return
-    const known = this.size >= 0 ? this.size : ends ? end : -1
-    const length = known >= 0 ? known : Math.min(longestRecord, Math.max(end, 2 * this.bytes.length))
+  /** Moves to a buffer of its own of this length, if it is longer than the present one. */
+  resize(length: Bytes): void {
+    if (length <= this.bytes.length) return
     const larger = new Uint8Array(length)
     larger.set(this.bytes.subarray(0, Math.min(this.extent, this.bytes.length)))
     this.bytes = larger

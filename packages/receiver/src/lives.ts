@@ -1,4 +1,4 @@
-import type { Id64, Life, RecordNumber } from "@pure-link/wire"
+import { type Id64, type Life, lifeOf, type RecordNumber } from "@pure-link/wire"
 
 /**
  * The lives of a run's records (spec §8.2) and the two rules that keep forks apart: lists that contradict, and a life
@@ -35,6 +35,10 @@ export const withoutEnded = (lives: ReadonlyArray<Life>, n: RecordNumber): Reado
   while (ended + 1 < lives.length && lives[ended + 1]!.first <= n) ended += 1
   return ended === 0 ? lives : lives.slice(ended)
 }
+
+/** What a list says of the record before a life's first: the life that it follows, if it is listed. */
+export const lifeBefore = (lives: ReadonlyArray<Life>, life: Life): Id64 | undefined =>
+  life.first > 1 ? lifeOf(lives, life.first - 1)?.life : undefined
 
 /**
  * Whether a record of `life` may stand after record `previous` of `previousLife` (spec §8.2, §8.4): a life that began

@@ -2,7 +2,8 @@ import type { CryptoSuite, Entropy, KeyPair } from "@pure-link/keys"
 import type { Trace } from "@pure-link/trace"
 import type { Bytes } from "@pure-link/wire"
 import type { ReceiverFaults } from "./faults.ts"
-import type { InboxCursors, ReceiverMemory } from "./stream.ts"
+import { ReceiverMemory } from "./memory.ts"
+import type { InboxCursors } from "./stream.ts"
 
 /** What a receiver is made of. */
 export interface ReceiverOptions {
@@ -13,7 +14,7 @@ export interface ReceiverOptions {
   readonly cursors: InboxCursors
   /** What one stream may hold beyond n (spec §10.7); 16 MiB by default. */
   readonly streamBytes?: Bytes
-  /** What all streams may hold together; 256 MiB by default. */
+  /** What all streams may take together, but for the reserve of 16 MiB; 256 MiB by default. */
   readonly totalBytes?: Bytes
   readonly trace?: Trace
   /** Deliberate faults, for tests of the tests. */
@@ -24,8 +25,5 @@ const defaultStreamBytes: Bytes = 16 * 1_048_576
 const defaultTotalBytes: Bytes = 256 * 1_048_576
 
 /** The bounds of memory that options choose (spec §10.7, §18). */
-export const memoryOf = (options: ReceiverOptions): ReceiverMemory => ({
-  perStream: options.streamBytes ?? defaultStreamBytes,
-  total: options.totalBytes ?? defaultTotalBytes,
-  used: 0
-})
+export const memoryOf = (options: ReceiverOptions): ReceiverMemory =>
+  new ReceiverMemory(options.streamBytes ?? defaultStreamBytes, options.totalBytes ?? defaultTotalBytes)

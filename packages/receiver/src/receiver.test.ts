@@ -318,6 +318,23 @@ describe("acknowledging and storing", () => {
     )
   })
 
+  for (const size of [0, 50]) {
+    it(`hold no credit back for a failed commit of ${size} B whose stream was dropped meanwhile`, () => {
+      const { world, peer } = live()
+      peer.send([peer.records(1, content(1, size))])
+      const intent = world.receiver.pollStore()!
+      peer.answer()
+      world.receiver.removeInput("orders")
+      world.receiver.addInput("orders", peer.stream.shape)
+      world.receiver.handleStoreFailed(world.now, intent)
+      peer.send([peer.stream, peer.records(1, content(1, size))])
+      assert.isAbove(frameOf(peer.answer(), "Stored")!.creditBytes, 0)
+      const again = world.receiver.pollStore()!
+      world.receiver.handleStored(world.now, again, world.inbox.commit(again))
+      assert.strictEqual(frameOf(peer.answer(), "Stored")!.n, 1)
+    })
+  }
+
   it("drop what is held on a conflict, and go on from the inbox's cursor in a fresh reply run", () => {
     const { world, peer } = live()
     peer.send([peer.records(1, content(1, 50), content(2, 50))])

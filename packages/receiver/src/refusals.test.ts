@@ -98,8 +98,6 @@ describe("refusals", () => {
       { life: lifeB, first: 41 }
     ]
     const clone = startedAt(world, { base: 41, lives })
-    clone.send([clone.records(49, content(49, 10))])
-    assert.isUndefined(refusalOf(clone.answer()), "records up to n tell nothing")
     clone.send([clone.records(51, content(51, 10))])
     const answer = clone.answer()
     assert.strictEqual(refusalOf(answer), 4)
@@ -110,6 +108,44 @@ describe("refusals", () => {
     assert.deepStrictEqual(eventsOf(world), ["began 4"])
     world.store()
     assert.isEmpty(world.inbox.records)
+  })
+
+  it("4: a list that names another life for record n, even if a third one begins right after it", () => {
+    const world = worldAt(50)
+    const restored = startedAt(world, {
+      base: 50,
+      lives: [
+        { life: lifeB, first: 50 },
+        { life: 0xccccn, first: 51 }
+      ]
+    })
+    restored.send([restored.records(51, content(51, 10))])
+    assert.strictEqual(refusalOf(restored.answer()), 4)
+    world.store()
+    assert.isEmpty(world.inbox.records)
+  })
+
+  it("records of two clones are never mixed, also when a life of one begins right after the other's last", () => {
+    const world = new World()
+    const original = startedAt(world, { lives: [{ life: lifeA, first: 1 }] })
+    original.send([original.records(1, content(1, 10), content(2, 10))])
+    original.answer()
+    const clone = new ScriptedPeer(world, {
+      identity: original.identity,
+      lives: [
+        { life: lifeB, first: 1 },
+        { life: 0xccccn, first: 3 }
+      ]
+    }).allowed()
+    clone.send([clone.stream, clone.offer(), clone.records(3, content(3, 10))], { long: true })
+    world.store()
+    clone.send([clone.stream, clone.records(3, content(3, 10))], { long: true })
+    world.store()
+    assert.deepStrictEqual(
+      world.inbox.records.map(({ bytes }) => bytes),
+      [content(1, 10), content(2, 10)]
+    )
+    assert.strictEqual(refusalOf(clone.answer()), 4)
   })
 
   it("4: lists that contradict one another", () => {
@@ -319,7 +355,7 @@ describe("lives", () => {
         { life: lifeB, first: 2 }
       ]
     })
-    first.send([first.part(2, 0, content(2, 10).slice(0, 5), false)])
+    first.send([first.part(2, 0, new Uint8Array(5).fill(0xff), false)])
     first.answers()
     const lifeC = 0xccccn
     const restored = startedAt(world, {
@@ -330,9 +366,12 @@ describe("lives", () => {
       ]
     })
     restored.send([restored.part(2, 5, content(2, 10).slice(5), true)])
-    assert.include(numbersOf(restored.answer(), "Seen"), 2)
-    restored.send([restored.records(1, content(1, 5))])
+    restored.answer()
+    restored.send([restored.records(1, content(1, 5)), restored.part(2, 0, content(2, 10).slice(0, 5), false)])
     world.store()
-    assert.strictEqual(world.inbox.records.length, 1)
+    assert.deepStrictEqual(
+      world.inbox.records.map(({ bytes }) => bytes),
+      [content(1, 5), content(2, 10)]
+    )
   })
 })

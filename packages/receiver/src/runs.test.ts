@@ -57,10 +57,10 @@ describe("addresses", () => {
 })
 
 describe("runs", () => {
-  it("keep at most 8 provisional ones of a peer, without the oldest", () => {
+  it("keep at most 64 provisional ones of a peer, without the oldest", () => {
     const world = new World()
     const identity = keyPair(nodeSuite, world.entropy)
-    const runs = Array.from({ length: 9 }, () => new ScriptedPeer(world, { identity }).allowed())
+    const runs = Array.from({ length: 65 }, () => new ScriptedPeer(world, { identity }).allowed())
     for (const run of runs) assert.isTrue(run.send([run.stream, run.offer()], { long: true }))
     assert.isFalse(runs[0]!.send([ping]))
     for (const run of runs.slice(1)) assert.isTrue(run.send([ping]))

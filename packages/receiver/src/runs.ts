@@ -13,7 +13,7 @@ import type { Streams } from "./streams.ts"
  */
 
 const mostLive = 64
-const mostProvisional = 8
+const mostProvisional = 64
 /** Runs of equal prefix that are tried (spec §3.4). */
 const mostEqualPrefixes = 4
 
@@ -110,7 +110,11 @@ export class Runs {
 
   end(now: Micros, run: ReceiverRun, cause: "replaced" | "evicted" | "revoked"): void {
     this.setRefusal(now, run, undefined)
+    const stream = run.assembledIn
     this.streams.leave(run)
+    if (stream !== undefined && this.streams.dropOrphans(stream, run)) {
+      for (const other of stream.runs) this.renewReplyRun(now, other)
+    }
     run.isGone = true
     run.peer.runs.splice(run.peer.runs.indexOf(run), 1)
     run.epochs.close()

@@ -14,6 +14,7 @@ import {
 import { ok as assert } from "node:assert/strict"
 import { Assembly } from "./assembly.ts"
 import type { ReceiverFaults } from "./faults.ts"
+import { MemoryShare, type ReceiverMemory } from "./memory.ts"
 import type { ReceiverRun } from "./run.ts"
 
 /**
@@ -26,13 +27,6 @@ export interface InboxCursors {
   cursor(name: StreamName): StreamCursor | undefined
   isRetired(name: StreamName, generation: Id64): boolean
   retiredCount(name: StreamName): number
-}
-
-/** What all streams of a receiver hold together. */
-export interface ReceiverMemory {
-  readonly total: Bytes
-  readonly perStream: Bytes
-  used: Bytes
 }
 
 /** One batch for the inbox, unless one record alone is longer. */
@@ -57,11 +51,14 @@ export class ReceiverStream implements StreamName {
   /** The life of its record n; 0n when n is 0. */
   life: Id64
   readonly assembly: Assembly
+  readonly share: MemoryShare
   /** The commit under way, or the one that failed and waits for `retryAt`. */
   intent: StoreIntent | undefined
   isCommitting = false
   /** The last commit failed, and none succeeded since: no credit (spec §10.7). */
   isFailing = false
+  /** The last answer gave no record credit for want of room: who asks again has records (spec §9.6, §10.7). */
+  isTurnedAway = false
   /** When the failed commit may be handed out again; `never` when none waits. */
   retryAt: Micros = never
   /** Whether it stands in the receiver's list of streams to store. */
@@ -69,13 +66,11 @@ export class ReceiverStream implements StreamName {
   private readonly cursors: InboxCursors
   /** The cursor of the inbox as last heard of. */
   private known: StreamCursor | undefined
-  private readonly memory: ReceiverMemory
   private readonly faults: ReceiverFaults
   /** Generations replaced here that the inbox does not know as retired yet, or never stored. */
   private readonly replaced = new Set<Id64>()
-  private countedBytes: Bytes = 0
-  /** Bytes of a commit under way that the assembly no longer counts. */
-  private orphanedBytes: Bytes = 0
+  /** What the commit under way belonged to was dropped. */
+  private isOrphaned = false
   private recentBytes: Bytes = 0
   private recentCount = 0
 
@@ -84,13 +79,13 @@ export class ReceiverStream implements StreamName {
     this.source = name.source
     this.input = name.input
     this.cursors = cursors
-    this.memory = memory
+    this.share = new MemoryShare(memory)
     this.faults = faults
     const cursor = cursors.cursor(this)
     this.known = cursor
     this.generation = cursor?.generation
     this.life = cursor?.life ?? 0n
-    this.assembly = new Assembly(cursor?.n ?? 0, this.life, memory.perStream, faults)
+    this.assembly = new Assembly(cursor?.n ?? 0, this.life, this.share, faults)
   }
 
   /** The last stored record of a generation: 0 for one that is not adopted. */
@@ -130,27 +125,27 @@ export class ReceiverStream implements StreamName {
     return isAdopted ? "replaced" : "held"
   }
 
-  /** Recomputes what the stream may hold before parts come in (spec §10.7). */
-  updateLimit(): void {
-    const others = this.memory.used - this.countedBytes
-    this.assembly.limit = Math.min(this.memory.perStream, Math.max(0, this.memory.total - others))
-  }
-
-  /** Counts what is held into the receiver's total; call it after every change. */
-  countHeld(): void {
-    const held = this.assembly.heldBytes + this.orphanedBytes
-    this.memory.used += held - this.countedBytes
-    this.countedBytes = held
-  }
-
+  /** Bytes past n: what is held of them and what is free (spec §10.7). */
   get creditBytes(): Bytes {
     if (this.isFailing) return 0
-    this.updateLimit()
-    return Math.min(this.assembly.limit, 2 ** 32 - 1)
+    const { limit, memory } = this.share
+    return Math.min(limit, this.assembly.heldBytes + memory.free, 2 ** 32 - 1)
+  }
+
+  /** Whether record n+1 is here, or can be served: there is room, or the reserve is to be had (spec §10.7). */
+  get servesNext(): boolean {
+    const { assembly, share } = this
+    if (assembly.complete > assembly.n || share.isHolder || share.memory.isFreeFor(share)) return true
+    return Math.min(share.limit - assembly.heldBytes, share.memory.free) > share.lacking
+  }
+
+  /** The sender asks although it was turned away, so that it has records: it waits for the reserve (spec §10.7). */
+  handleAsked(): void {
+    if (this.isTurnedAway && !this.servesNext) this.share.takeReserve()
   }
 
   get creditRecords(): number {
-    if (this.isFailing) return 0
+    if (this.isFailing || !this.servesNext) return 0
     if (this.recentCount === 0) return firstRecordCredit
     const meanSize = Math.max(1, this.recentBytes / this.recentCount)
     return Math.min(largestRecordCredit, Math.max(1, Math.floor(this.creditBytes / meanSize)))
@@ -176,7 +171,7 @@ export class ReceiverStream implements StreamName {
     this.intent = undefined
     this.isCommitting = false
     this.isFailing = false
-    this.orphanedBytes = 0
+    this.setOrphaned(false)
     const { cursor } = outcome
     this.known = cursor
     if (outcome._tag === "Stored") this.countStored(intent)
@@ -187,6 +182,7 @@ export class ReceiverStream implements StreamName {
       return "conflict"
     }
     this.life = cursor!.life
+    if (cursor!.n > this.assembly.n) this.share.endTurn()
     this.assembly.advance(cursor!.n, cursor!.life)
     this.pruneReplaced()
     return "stored"
@@ -199,15 +195,21 @@ export class ReceiverStream implements StreamName {
     return known.generation !== cursor.generation || known.n !== cursor.n || known.life !== cursor.life
   }
 
-  /** The commit failed: its batch is kept and tried again (spec §10.5). */
+  /** The commit failed: its batch is kept and tried again (spec §10.5), unless what it belonged to is gone. */
   handleStoreFailed(now: Micros, intent: StoreIntent): void {
     assert(intent === this.intent && this.isCommitting)
     this.isCommitting = false
+    if (this.isOrphaned) return this.forgetIntent()
     this.isFailing = true
     this.retryAt = now + retryAfter
-    if (this.orphanedBytes === 0) return
-    this.orphanedBytes = 0
+  }
+
+  /** Nothing waits to be tried again: no failure holds the credit back any more (spec §10.7). */
+  private forgetIntent(): void {
     this.intent = undefined
+    this.setOrphaned(false)
+    this.isFailing = false
+    this.retryAt = never
   }
 
   /** Drops everything held and continues from a cursor of the inbox. */
@@ -220,11 +222,17 @@ export class ReceiverStream implements StreamName {
 
   /** A batch that waits to be tried again goes with what is held; one under way is only counted until it is done. */
   private dropHeld(cursor: StreamCursor | undefined): void {
-    if (!this.isCommitting) this.intent = undefined
-    else this.orphanedBytes = this.intent!.batch.bytes.length
+    if (this.isCommitting) this.setOrphaned(true)
+    else this.forgetIntent()
     this.generation = cursor?.generation
     this.life = cursor?.life ?? 0n
     this.assembly.reset(cursor?.n ?? 0, this.life)
+  }
+
+  /** The buffer of an orphaned batch still counts. */
+  private setOrphaned(isOrphaned: boolean): void {
+    this.isOrphaned = isOrphaned
+    this.share.setOrphaned(isOrphaned ? this.intent!.batch.bytes.buffer.byteLength : 0)
   }
 
   /** Whether a generation is refused for ever: the inbox knows, or it was replaced since (spec §8.3). */

@@ -2,7 +2,8 @@ import { type Id64, lifeOf, RefusalReason } from "@pure-link/wire"
 import type { ReceiverFaults } from "./faults.ts"
 import { mayFollow } from "./lives.ts"
 import type { ReceiverRun } from "./run.ts"
-import { type InboxCursors, type ReceiverMemory, ReceiverStream, streamKey } from "./stream.ts"
+import type { ReceiverMemory } from "./memory.ts"
+import { type InboxCursors, ReceiverStream, streamKey } from "./stream.ts"
 
 /**
  * The inputs of a receiver and its streams, and the judgement which of the refusals of spec §11.1 holds for a run. A
@@ -60,8 +61,19 @@ export class Streams {
     run.renewReplyRun()
     if (stream.runs.length > 0) return
     stream.restore(this.cursors.cursor(stream))
-    stream.countHeld()
     this.dissolve(stream)
+  }
+
+  /**
+   * Drops what a stream holds when some of it may be of a life that none of its runs lists any more: parts of a dead
+   * lineage would keep those of the living one out for ever (spec §8.8). True: it was dropped.
+   */
+  dropOrphans(stream: ReceiverStream, gone: ReceiverRun): boolean {
+    if (stream.runs.length === 0 || !stream.assembly.isHolding) return false
+    const isListed = (life: Id64) => stream.runs.some(({ lives }) => lives.some((entry) => entry.life === life))
+    if (gone.lives.every(({ life }) => isListed(life))) return false
+    stream.restore(this.cursors.cursor(stream))
+    return true
   }
 
   /** Forgets a stream that nothing needs any more. */
@@ -96,8 +108,9 @@ export class Streams {
 /** Reason 4 (spec §8.2, §8.4): lists that contradict, or a record of a fork that is still to be stored. */
 const judgeFork = (run: ReceiverRun, stream: ReceiverStream): RefusalReason | undefined => {
   if (run.contradicts) return RefusalReason.forkedOutbox
-  if (run.forkedAt === 0) return undefined
   const n = stream.storedOf(run.stream!.generation)
+  if (n > 0 && (lifeOf(run.lives, n)?.life ?? stream.life) !== stream.life) return RefusalReason.forkedOutbox
+  if (run.forkedAt === 0) return undefined
   run.forkedAt = Math.max(run.forkedAt, n + 1)
   const life = lifeOf(run.lives, run.forkedAt)
   if (life !== undefined && run.stream!.generation === stream.generation && !mayFollow(n, stream.life, life)) {

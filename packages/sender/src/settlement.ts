@@ -53,8 +53,11 @@ export class Settlement {
     recovery.beginAnswer(now)
     answer.acknowledge(recovery)
     recovery.endAnswer(now, answer.reported, answer.delay)
-    if (epoch > 0 && epoch === epochs.epoch) run.inSilentRecovery = false
     if (answer.accept !== undefined) this.#handleAccept(now)
+    if (run.inSilentRecovery && epoch > 0 && epoch === epochs.epoch) {
+      run.inSilentRecovery = false
+      epochs.dropOffer()
+    }
     if (answer.challenge !== undefined) this.#state.response = answer.challenge
     if (isNewest && answer.lacksName) this.#repeatStream()
     const advanced = isNewest && answer.hasStored && this.#handleStored(now)

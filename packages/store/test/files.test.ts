@@ -186,8 +186,6 @@ describe("a store's file", () => {
       assert.deepInclude(yield* state, { lowestHeld: 4, last: 10, heldBytes: 175 })
       change(file, "UPDATE progress SET removed = 10")
       assert.deepInclude(yield* state, { lowestHeld: 11, last: 10, heldBytes: 0 })
-      yield* withOutbox({ file }, (outbox) => outbox.append(records(2, 30)))
-      assert.deepInclude(yield* state, { lowestHeld: 11, last: 12, heldBytes: 60 })
     })
   )
 
