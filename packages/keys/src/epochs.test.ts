@@ -329,6 +329,7 @@ describe("silent recovery", () => {
   it("that ends without its ACCEPT leaves nothing that opens in epoch 0 (spec §7.4)", () => {
     const dialogue = new Dialogue()
     dialogue.advance()
+    dialogue.now += 60_000_000
     dialogue.packet({ carrier: 0, offer: true })
     assert.lengthOf(dialogue.sender.answerKeys(dialogue.now, 0, dialogue.replyRun), 1)
     dialogue.sender.dropOffer()
