@@ -3,7 +3,8 @@
  * nothing.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs"
 import { Scenario } from "./processes.ts"
 
 const within = async (body: (scenario: Scenario) => Promise<void>): Promise<void> => {
@@ -148,6 +149,34 @@ describe("bad input", () => {
       const address = String((await serving.event("listening")).address)
       const ended = scenario.runToEnd(...scenario.sendArguments(address, scenario.path("f")))
       assertClear(ended.errors, ended.code, { code: 3, says: /reason 3.*source/ })
+    }))
+
+  it("a source that stays open keeps no process: a signal and a refusal end it, what was read is kept", () =>
+    within(async (scenario) => {
+      const pipe = scenario.path("pipe")
+      assert.strictEqual(spawnSync("mkfifo", [pipe]).status, 0)
+      const writing = openSync(pipe, "r+")
+      try {
+        writeSync(writing, "one\n")
+        const stopped = scenario.send("127.0.0.1:9", pipe)
+        await stopped.event("opened")
+        for (let looks = 0; looks < 20; looks++) {
+          const { output } = scenario.runToEnd("outbox", "count", "--store", scenario.path("outbox.db"))
+          if (output.trim() === "1") break
+        }
+        assert.strictEqual((await stopped.kill("SIGINT")).code, 130)
+        assert.strictEqual(
+          scenario.runToEnd("outbox", "count", "--store", scenario.path("outbox.db")).output.trim(),
+          "1"
+        )
+
+        const args = scenario.serveArguments().map((arg) => (arg === "orders" ? "elsewhere" : arg))
+        const serving = scenario.start(process.execPath, [scenario.program, ...args])
+        const refused = await scenario.send(String((await serving.event("listening")).address), pipe).ended
+        assert.strictEqual(refused.code, 3, refused.errors)
+      } finally {
+        closeSync(writing)
+      }
     }))
 
   it("no answer for 10 s says whom it waits for and what to check; a signal ends it with the records kept", () =>

@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { Failure } from "./failure.ts"
 import { readKeyFile, readPublicKey, writeKeyFile } from "./keyFile.ts"
 import { suite } from "./options.ts"
-import { parseAllow, readPeersFile } from "./peers.ts"
+import { mergePeers, parseAllow, readPeersFile } from "./peers.ts"
 import { openSource } from "./recordFile.ts"
 import { type Format, readRecords, type RecordChunk } from "./recordSource.ts"
 import { toJson, visible } from "./output.ts"
@@ -90,6 +90,15 @@ describe("peers", () => {
     assert.deepStrictEqual(Effect.runSync(parseAllow(`${key}=a,b`)).sources, ["a", "b"])
   })
 
+  it("what several flags allow a key adds up", () => {
+    const [first, second] = [`${key}=a`, `${key}=b`].map((text) => Effect.runSync(parseAllow(text)))
+    assert.deepStrictEqual(
+      mergePeers([first!, second!]).map(({ sources }) => sources),
+      [["a", "b"]]
+    )
+    assert.match(failureOf(parseAllow(`${key}=`)).text, /names no source/)
+  })
+
   it("a peers file is read line by line, and an error names its line", () =>
     inFolder(async (at) => {
       writeFileSync(at("peers"), `# tills\n${key} till-1,till-2 # front\n\n${key} *\n`)
@@ -126,6 +135,17 @@ describe("records of a source", () => {
     assert.match(await rejection(collect(pieces("1\n{oops\n"), "ndjson")), /line 2 .*not JSON/)
   })
 
+  it("what comes before a line that cannot be a record is handed over first", async () => {
+    const records: Array<number> = []
+    const reading = (async () => {
+      for await (const chunk of readRecords(pieces("1\n2\n{oops\n"), { format: "ndjson", name: "t", offset: 0 })) {
+        records.push(...chunk.sizes)
+      }
+    })()
+    await rejection(reading)
+    assert.deepStrictEqual(records, [1, 1])
+  })
+
   it("a file is one record, also an empty one", async () => {
     assert.deepStrictEqual((await collect(pieces("a\nb", "\n"), "file")).records, ["a\nb\n"])
     assert.deepStrictEqual((await collect(pieces(), "file")).records, [""])
@@ -144,42 +164,69 @@ describe("records of a source", () => {
 })
 
 describe("a source file", () => {
-  const open = (path: string, position: number | undefined, format: Format = "lines") =>
-    openSource(path, { format, appendedThrough: () => position })
+  const open = (path: string, mark: number | undefined, format: Format = "lines") =>
+    openSource(path, { format, noted: () => mark })
+  const markOf = (path: string, end: number, format: Format = "lines") =>
+    Effect.runSync(open(path, undefined, format)).markAt(end)
+
+  const after = async (path: string, mark: number) => {
+    const source = Effect.runSync(open(path, mark))
+    return (await collect(source.bytes!, "lines", source.offset)).records
+  }
 
   it("is read on from where the outbox stands", () =>
     inFolder(async (at) => {
       writeFileSync(at("f"), "one\ntwo\nthree\n")
-      const source = Effect.runSync(open(at("f"), 4))
-      assert.deepStrictEqual((await collect(source.bytes!, "lines", source.offset)).records, ["two", "three"])
+      assert.deepStrictEqual(await after(at("f"), markOf(at("f"), 4)), ["two", "three"])
     }))
 
-  it("that is empty is one record with --format file, once", () =>
+  it("whose last line got its newline since goes on after it", () =>
     inFolder(async (at) => {
-      writeFileSync(at("f"), "")
-      const first = Effect.runSync(open(at("f"), undefined, "file"))
-      assert.deepStrictEqual((await collect(first.bytes!, "file")).records, [""])
-      assert.isUndefined(Effect.runSync(open(at("f"), 0, "file")).bytes)
-    }))
-
-  it("read to its end gives nothing more", () =>
-    inFolder(async (at) => {
-      writeFileSync(at("f"), "one\n")
-      const source = Effect.runSync(open(at("f"), 4))
-      assert.isUndefined(source.bytes)
-      assert.match(source.note ?? "", /appended before/)
+      writeFileSync(at("f"), "one\ntwo")
+      const mark = markOf(at("f"), 7)
+      writeFileSync(at("f"), "one\ntwo\nthree\n")
+      assert.deepStrictEqual(await after(at("f"), mark), ["three"])
     }))
 
   it("whose last line was torn and written on since is refused", () =>
     inFolder(async (at) => {
+      writeFileSync(at("f"), "one\ntw")
+      const mark = markOf(at("f"), 6)
       writeFileSync(at("f"), "one\ntwo\nthree\n")
-      assert.match(failureOf(open(at("f"), 6)).text, /torn.*--again/)
+      assert.match(failureOf(open(at("f"), mark)).text, /torn.*--again/)
     }))
 
-  it("that became shorter, a folder, and a missing file are refused with a remedy", () =>
+  it("that was replaced or cut is refused, be the new one longer", () =>
     inFolder(async (at) => {
-      writeFileSync(at("f"), "one\n")
-      assert.match(failureOf(open(at("f"), 100)).text, /--again/)
+      writeFileSync(at("f"), "one\ntwo\n")
+      const mark = markOf(at("f"), 8)
+      for (const text of ["100\n101\n102\n", "one\n", "one\ntwx\nthree\n"]) {
+        writeFileSync(at("f"), text)
+        assert.match(failureOf(open(at("f"), mark)).text, /replaced or cut.*--again/, text)
+      }
+    }))
+
+  it("that is one record is sent once, and again only with other content", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("f"), "same length 1")
+      const mark = markOf(at("f"), 13, "file")
+      assert.isUndefined(Effect.runSync(open(at("f"), mark, "file")).bytes)
+      writeFileSync(at("f"), "same length 2")
+      assert.isDefined(Effect.runSync(open(at("f"), mark, "file")).bytes)
+    }))
+
+  it("that is empty is one record with --format file, once; empty standard input is none", () =>
+    inFolder(async (at) => {
+      writeFileSync(at("f"), "")
+      const first = Effect.runSync(open(at("f"), undefined, "file"))
+      assert.deepStrictEqual((await collect(first.bytes!, "file")).records, [""])
+      assert.isUndefined(Effect.runSync(open(at("f"), markOf(at("f"), 0, "file"), "file")).bytes)
+      const chunks = readRecords(pieces(), { format: "file", name: "standard input", offset: 0, skipEmpty: true })
+      for await (const chunk of chunks) assert.fail(`a record of ${chunk.bytes.length} B`)
+    }))
+
+  it("that is a folder or missing is refused with a remedy", () =>
+    inFolder(async (at) => {
       assert.match(failureOf(open(at("."), undefined)).text, /folder/)
       assert.match(failureOf(open(at("none"), undefined)).text, /ENOENT/)
     }))

@@ -33,7 +33,6 @@ const exitOf: Record<string, number> = {
   OutboxFull: ExitCode.store,
   WrongOutbox: ExitCode.store,
   ForkedOutbox: ExitCode.forked,
-  OutputClosed: ExitCode.interrupted,
   SocketError: ExitCode.network,
   EndpointError: ExitCode.network,
   RecordTooLong: ExitCode.badInput,

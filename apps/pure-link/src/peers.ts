@@ -1,6 +1,7 @@
 /**
  * Who may send, as flags and files say it: `KEY`, `KEY=source,source`, or lines of `KEY source,source` and `KEY *`.
  */
+import { formatPublicKey } from "@pure-link/keys"
 import type { InputsOptions } from "@pure-link/link"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
@@ -47,10 +48,26 @@ export const readPeersFile = (path: string): Effect.Effect<ReadonlyArray<Allowed
       if (words.length !== 2) {
         return yield* Effect.fail(badInput(`${path} line ${index + 1}: write "KEY source,source" or "KEY *"`))
       }
+      const sources = sourcesOf(words[1]!)
+      if (sources.length === 0) {
+        return yield* Effect.fail(badInput(`${path} line ${index + 1} names no source; write names, or * for any`))
+      }
       const publicKey = yield* readPublicKey(words[0]!).pipe(
         Effect.mapError((error) => badInput(`${path} line ${index + 1}: ${error.text}`))
       )
-      peers.push({ publicKey, sources: sourcesOf(words[1]!) })
+      peers.push({ publicKey, sources })
     }
     return peers
   })
+
+/** One entry a key: what several flags and lines allow it adds up. */
+export const mergePeers = (peers: ReadonlyArray<AllowedPeer>): ReadonlyArray<AllowedPeer> => {
+  const merged = new Map<string, AllowedPeer>()
+  for (const peer of peers) {
+    const key = formatPublicKey(peer.publicKey)
+    const former = merged.get(key)?.sources ?? []
+    const sources = former === "any" || peer.sources === "any" ? "any" : [...new Set([...former, ...peer.sources])]
+    merged.set(key, { publicKey: peer.publicKey, sources })
+  }
+  return [...merged.values()]
+}

@@ -84,63 +84,115 @@ class Pending {
   }
 }
 
-const checkJson = (record: Uint8Array, where: string): void => {
-  try {
-    JSON.parse(Buffer.from(record.buffer, record.byteOffset, record.length).toString("utf8"))
-  } catch {
-    throw badInput(`${where} is not JSON; mend it, or send with --format lines; records before it were appended`)
-  }
-}
-
 /**
- * Splits a source into chunks. `offset` is where in the source its first byte stands; a generator error is a `Failure` that names
- * the line, counted from `offset`.
+ * Splits a source into chunks. `offset` is where in the source its first byte stands. A record that cannot be one ends
+ * it with a `Failure` that names the line, counted from `offset`, after everything before it was handed over. With
+ * `skipEmpty` a `file` without bytes is no record.
  */
 export async function* readRecords(
   source: AsyncIterable<Uint8Array>,
-  options: { readonly format: Format; readonly name: string; readonly offset: number }
+  options: { readonly format: Format; readonly name: string; readonly offset: number; readonly skipEmpty?: boolean }
 ): AsyncGenerator<RecordChunk, void, void> {
-  if (options.format === "file") return yield* readWhole(source, options.name)
-  const chunk = new ChunkBuilder()
-  const pending = new Pending()
-  const from = options.offset === 0 ? "" : ` after byte ${options.offset}`
-  let line = 0
-  let end = options.offset
-
-  const take = (tail: Uint8Array): void => {
-    line += 1
-    const record = pending.take(tail)
-    const where = `line ${line}${from} of ${options.name}`
-    if (record.length > longestRecord) throw tooLong(where)
-    if (options.format === "ndjson") {
-      if (record.every((byte) => byte <= 32)) return
-      checkJson(record, where)
-    }
-    chunk.add(record)
-  }
-
+  if (options.format === "file") return yield* readWhole(source, options.name, options.skipEmpty ?? false)
+  const lines = new LineReader(options)
   for await (const piece of source) {
     let start = 0
     for (let at = piece.indexOf(newline); at >= 0; at = piece.indexOf(newline, start)) {
-      const length = pending.length + at - start
-      take(piece.subarray(start, at))
-      end += length + 1
+      lines.take(piece.subarray(start, at), 1)
       start = at + 1
-      if (chunk.isFull) yield chunk.take(end)
+      if (lines.isDue) yield lines.chunk()
+      if (lines.failure) throw lines.failure
     }
-    pending.add(piece.subarray(start))
-    if (pending.length > longestRecord) throw tooLong(`line ${line + 1}${from} of ${options.name}`)
-    // What is complete goes out before the source is waited for again: a record typed into a pipe does not wait for the next.
-    if (!chunk.isEmpty) yield chunk.take(end)
+    lines.add(piece.subarray(start))
+    // What is complete goes out before the source is waited for again: a record typed into a pipe does not wait.
+    if (!lines.isEmpty) yield lines.chunk()
+    if (lines.failure) throw lines.failure
   }
-  if (pending.length > 0) {
-    end += pending.length
-    take(new Uint8Array(0))
-  }
-  if (!chunk.isEmpty) yield chunk.take(end)
+  if (lines.hasPending) lines.take(new Uint8Array(0), 0)
+  if (!lines.isEmpty) yield lines.chunk()
+  if (lines.failure) throw lines.failure
 }
 
-async function* readWhole(source: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<RecordChunk, void, void> {
+/** Turns bytes into lines and lines into records, until one of them cannot be a record. */
+class LineReader {
+  failure: Failure | undefined
+  readonly #options: { readonly format: Format; readonly name: string; readonly offset: number }
+  readonly #chunk = new ChunkBuilder()
+  readonly #pending = new Pending()
+  #line = 0
+  #end: number
+
+  constructor(options: { readonly format: Format; readonly name: string; readonly offset: number }) {
+    this.#options = options
+    this.#end = options.offset
+  }
+
+  get isEmpty(): boolean {
+    return this.#chunk.isEmpty
+  }
+
+  /** A chunk is full, or is the last before a failure. */
+  get isDue(): boolean {
+    return this.#chunk.isFull || (this.failure !== undefined && !this.isEmpty)
+  }
+
+  get hasPending(): boolean {
+    return this.#pending.length > 0
+  }
+
+  chunk(): RecordChunk {
+    return this.#chunk.take(this.#end)
+  }
+
+  /** Bytes of a line whose end has not come. */
+  add(piece: Uint8Array): void {
+    this.#pending.add(piece)
+    if (this.#pending.length > longestRecord) this.failure = tooLong(this.#where(this.#line + 1))
+  }
+
+  /** The last bytes of a line and the length of its end. */
+  take(tail: Uint8Array, endLength: number): void {
+    if (this.failure) return
+    this.#line += 1
+    const length = this.#pending.length + tail.length
+    const record = this.#pending.take(tail)
+    this.failure = this.#judge(record)
+    if (this.failure) return
+    this.#end += length + endLength
+    if (this.#options.format !== "ndjson" || !isBlank(record)) this.#chunk.add(record)
+  }
+
+  #judge(record: Uint8Array): Failure | undefined {
+    if (record.length > longestRecord) return tooLong(this.#where(this.#line))
+    if (this.#options.format !== "ndjson" || isBlank(record) || isJson(record)) return undefined
+    return badInput(
+      `${this.#where(this.#line)} is not JSON; mend it, or send with --format lines into an outbox of its own; ` +
+        "records before it were appended"
+    )
+  }
+
+  #where(line: number): string {
+    const { name, offset } = this.#options
+    return `line ${line}${offset === 0 ? "" : ` after byte ${offset}`} of ${name}`
+  }
+}
+
+const isBlank = (record: Uint8Array): boolean => record.every((byte) => byte <= 32)
+
+const isJson = (record: Uint8Array): boolean => {
+  try {
+    JSON.parse(Buffer.from(record.buffer, record.byteOffset, record.length).toString("utf8"))
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function* readWhole(
+  source: AsyncIterable<Uint8Array>,
+  name: string,
+  skipEmpty: boolean
+): AsyncGenerator<RecordChunk, void, void> {
   const pieces: Array<Uint8Array> = []
   let length = 0
   for await (const piece of source) {
@@ -148,5 +200,6 @@ async function* readWhole(source: AsyncIterable<Uint8Array>, name: string): Asyn
     length += piece.length
     if (length > longestRecord) throw tooLong(name)
   }
+  if (length === 0 && skipEmpty) return
   yield { bytes: new Uint8Array(Buffer.concat(pieces)), sizes: Uint32Array.of(length), end: length }
 }

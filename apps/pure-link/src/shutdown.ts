@@ -37,6 +37,8 @@ export const runMain = <E>(program: Effect.Effect<void, E, Shutdown>): void => {
   const fiber = Effect.runFork(Effect.provideService(program, Shutdown, shutdown))
   fiber.addObserver((exit) => {
     process.exitCode = exitCodeOf(exit)
+    // Nobody reads it any more, and an open pipe would keep the process.
+    process.stdin.destroy()
     process.removeListener("SIGINT", onSignal)
     process.removeListener("SIGTERM", onSignal)
   })

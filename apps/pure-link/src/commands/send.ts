@@ -31,7 +31,7 @@ import {
   untilNodeFails
 } from "../options.ts"
 import { grouped, outputMayClose, printJson, records, say } from "../output.ts"
-import { openSource } from "../recordFile.ts"
+import { type OpenSource, openSource } from "../recordFile.ts"
 import { readRecords, type RecordChunk } from "../recordSource.ts"
 import { Shutdown } from "../shutdown.ts"
 
@@ -116,6 +116,17 @@ const tellProgress = (output: Output<Uint8Array>, last: () => number, asJson: bo
     }
   })
 
+/** Iterates, and when the consumer ends early closes the source first: a read that waits for it would not end. */
+const closing = <A>(chunks: AsyncGenerator<A, void, void>, close: () => void): AsyncIterable<A> => ({
+  [Symbol.asyncIterator]: () => ({
+    next: () => chunks.next(),
+    return: () => {
+      close()
+      return chunks.return()
+    }
+  })
+})
+
 export const send = Command.make(
   "send",
   flags,
@@ -147,8 +158,8 @@ export const send = Command.make(
       if (options.json) yield* printJson({ event: "opened", held: outbox.state().last - outbox.state().lowestHeld + 1 })
       let appended = 0
       let isRead = false
-      const append = (chunk: RecordChunk, producer: string | undefined) =>
-        output.appendBatch(chunk, producer === undefined ? undefined : { producer, position: chunk.end }).pipe(
+      const append = (chunk: RecordChunk, { markAt, producer }: OpenSource) =>
+        output.appendBatch(chunk, producer === undefined ? undefined : { producer, position: markAt(chunk.end) }).pipe(
           Effect.tap(() =>
             Effect.sync(() => {
               appended += chunk.sizes.length
@@ -159,7 +170,7 @@ export const send = Command.make(
       const appendAll = Effect.gen(function* () {
         const from = yield* openSource(options.file, {
           format: options.format,
-          appendedThrough: (producer) => (options.again ? undefined : outbox.producerPosition(producer))
+          noted: (producer) => (options.again ? undefined : outbox.producerPosition(producer))
         })
         if (from.note !== undefined) yield* say(from.note)
         // A process that was asked to end closes its source, which also wakes a read that waits for standard input.
@@ -167,15 +178,16 @@ export const send = Command.make(
         const chunks = async function* () {
           try {
             const { bytes, name, offset } = from
-            if (bytes !== undefined) yield* readRecords(bytes, { format: options.format, name, offset })
+            const skipEmpty = from.producer === undefined
+            if (bytes !== undefined) yield* readRecords(bytes, { format: options.format, name, offset, skipEmpty })
             isRead = !shutdown.isRequested()
           } catch (error) {
             if (error instanceof Failure || !shutdown.isRequested()) throw error
           }
         }
-        yield* Stream.fromAsyncIterable(chunks(), (error) =>
+        yield* Stream.fromAsyncIterable(closing(chunks(), from.close), (error) =>
           error instanceof Failure ? error : from.failed(error)
-        ).pipe(Stream.runForEach((chunk) => append(chunk, from.producer)))
+        ).pipe(Stream.runForEach((chunk) => append(chunk, from)))
       })
 
       const drained = output.drained.pipe(Effect.asVoid)

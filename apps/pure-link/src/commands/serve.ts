@@ -16,7 +16,7 @@ import { badInput, type Failure, toFailure } from "../failure.ts"
 import { readKeyFile } from "../keyFile.ts"
 import { json, keyFile, localAddress, platform, rawStream, suite, untilNodeFails } from "../options.ts"
 import { grouped, outputMayClose, print, printJson, say } from "../output.ts"
-import { type AllowedPeer, parseAllow, readPeersFile } from "../peers.ts"
+import { type AllowedPeer, mergePeers, parseAllow, readPeersFile } from "../peers.ts"
 import { type Format, formats } from "../recordSource.ts"
 import { Shutdown } from "../shutdown.ts"
 
@@ -67,7 +67,7 @@ const allowedPeers = (
   Effect.gen(function* () {
     const named = yield* Effect.forEach(allow, parseAllow)
     const listed = Option.isSome(file) ? yield* readPeersFile(file.value) : []
-    const peers = [...named, ...listed]
+    const peers = mergePeers([...named, ...listed])
     if (peers.length > 0) return peers
     return yield* Effect.fail(
       badInput("nobody may send: give --allow KEY or --peers FILE with the public keys of senders")
