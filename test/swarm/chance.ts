@@ -51,6 +51,9 @@ export class Chance {
   }
 
   fill(bytes: Uint8Array): void {
-    for (let i = 0; i < bytes.length; i++) bytes[i] = this.bits() & 255
+    for (let i = 0; i < bytes.length; i += 4) {
+      const bits = this.bits()
+      for (let j = 0; j < 4 && i + j < bytes.length; j++) bytes[i + j] = bits >>> (8 * j)
+    }
   }
 }

@@ -1,71 +1,40 @@
 /**
- * One random world: a sender and a receiver machine, real keys, a bad network, disks that outlive their processes, and a
- * reference model that knows what was appended. Processes die at any moment; the disks stay. Every guarantee of spec §2
- * that can be seen from outside is asserted as the world turns; at the end the weather clears and everything must be
- * stored.
+ * One random world: outputs of a sender node, a receiver, real keys, a bad network, disks that outlive their processes,
+ * operators who restore backups, and a reference model that knows every history. Every guarantee of spec §2 that can be
+ * seen from outside is asserted as the world turns; at the end the weather clears and everything must be stored, or its
+ * sender must have said why not.
  */
-import { type KeyPair, nodeSuite } from "@pure-link/keys"
-import { Cubic } from "@pure-link/recovery"
-import { Receiver } from "@pure-link/receiver"
-import { SenderLink } from "@pure-link/sender"
-import { largestDatagram, type Micros, type StoreIntent } from "@pure-link/wire"
+import { type KeyPair, keyPair, nodeSuite, type Pair, staticSecret } from "@pure-link/keys"
+import { type Micros, sameAddress } from "@pure-link/wire"
 import { Chance } from "./chance.ts"
-import { clear, type Delivery, Network, type Weather } from "./network.ts"
+import { Configuration } from "./configuration.ts"
+import type { Fault } from "./fault.ts"
+import type { Entry } from "./history.ts"
+import { InboxDisk } from "./inboxDisk.ts"
+import { Judge } from "./judge.ts"
+import { clear, type Delivery, Network } from "./network.ts"
 import { Nonces } from "./nonces.ts"
-import { InboxDisk, OutboxDisk, Violation } from "./stores.ts"
+import type { OutboxDisk } from "./outboxDisk.ts"
+import type { Output } from "./output.ts"
+import { type Plan, planOf, second } from "./plan.ts"
+import { ReceiverNode } from "./receiverNode.ts"
+import { SenderNode } from "./senderNode.ts"
+import { makeStreams, type Stream } from "./stream.ts"
+import { Tally } from "./tally.ts"
 import { Timeline } from "./timeline.ts"
+import { replayRun, scheduleTroubles } from "./troubles.ts"
+import { Violation } from "./violation.ts"
 
-/** Deliberate faults: each breaks one rule, to prove that the worlds would notice. */
-export const faults = ["storedBeforeCommit", "acceptGap", "markBeforeVerify", "numberReuse", "ignoreCredit"] as const
-export type Fault = (typeof faults)[number]
+/** A clear sky must settle everything within this time after the last trouble (refused senders wait up to 64 s). */
+const patience: Micros = 180 * second
+/** How much later the epilogue begins. */
+const minutes: Micros = 180 * second
 
-export interface Plan {
-  readonly records: number
-  readonly largestRecord: number
-  readonly appendEvery: Micros
-  readonly weather: Weather
-  readonly streamBytes: number
-  readonly commitDelay: Micros
-  readonly commitFailure: number
-  readonly senderCrashes: number
-  readonly receiverCrashes: number
-  readonly chaosEnds: Micros
-}
-
-const second: Micros = 1_000_000
-/** A clear sky must settle everything within this time after the chaos (probes back off to 2.8 s, commit retries to 1 s). */
-const patience: Micros = 120 * second
-const shape = 0x5045_5249_4f44_0001n
-const name = { source: "till-7", input: "orders" }
-const senderAddress = { host: "10.0.0.1", port: 4_000 }
-
-/** Draws what kind of world this is; whole kinds of trouble are absent from many worlds, so that others show alone. */
-export const planOf = (chance: Chance): Plan => {
-  const delay = chance.pick([100, 5_000, 20_000, 100_000])
-  return {
-    records: chance.between(1, 90),
-    largestRecord: chance.pick([0, 80, 1_400, 6_000, 60_000]),
-    appendEvery: chance.pick([0, 0, 2_000, 50_000]),
-    weather: {
-      delay,
-      jitter: chance.pick([0, delay, 3 * delay]),
-      loss: chance.pick([0, 0, 0.01, 0.1, 0.3]),
-      duplicate: chance.pick([0, 0.05, 0.3]),
-      corrupt: chance.pick([0, 0.02, 0.1])
-    },
-    streamBytes: chance.pick([16_777_216, 256 * 1024, 20_000]),
-    commitDelay: chance.pick([0, 500, 30_000, 900_000]),
-    commitFailure: chance.pick([0, 0, 0.2, 0.5]),
-    senderCrashes: chance.pick([0, 0, 1, 3]),
-    receiverCrashes: chance.pick([0, 0, 1, 3]),
-    chaosEnds: chance.between(1, 8) * second
-  }
-}
-
-const keyPair = (chance: Chance): KeyPair => {
-  const privateKey = new Uint8Array(32)
-  chance.fill(privateKey)
-  return { privateKey, publicKey: nodeSuite.agreement.publicKey(privateKey) }
+export interface WorldOptions {
+  readonly fault?: Fault
+  readonly plan?: Partial<Plan>
+  /** Hears what happens, line by line. */
+  readonly note?: (line: string) => void
 }
 
 export class World {
@@ -73,284 +42,191 @@ export class World {
   readonly plan: Plan
   readonly timeline = new Timeline()
   readonly network: Network
-  readonly outbox: OutboxDisk
+  readonly streams: ReadonlyArray<Stream>
+  readonly configuration: Configuration
   readonly inbox = new InboxDisk()
+  readonly judge: Judge
   readonly nonces = new Nonces()
+  readonly tally = new Tally()
   readonly senderKeys: KeyPair
   readonly receiverKeys: KeyPair
+  readonly pair: Pair
+  readonly staticSecret: Uint8Array
   readonly fault: Fault | undefined
-  sender: SenderProcess
-  receiver: ReceiverProcess
+  readonly sender: SenderNode
+  receiver: ReceiverNode
   calm = false
+  #clone: SenderNode | undefined
+  /** Scheduled things that have not happened yet, and when the last of them happened or will. */
+  #pending = 0
+  #lastAt: Micros = 0
+  readonly #note: ((line: string) => void) | undefined
 
-  constructor(seed: number, options: { readonly fault?: Fault; readonly plan?: Partial<Plan> } = {}) {
+  constructor(seed: number, options: WorldOptions = {}) {
     this.chance = new Chance(seed)
     this.plan = { ...planOf(this.chance), ...options.plan }
     this.fault = options.fault
-    this.senderKeys = keyPair(this.chance)
-    this.receiverKeys = keyPair(this.chance)
-    this.outbox = new OutboxDisk(this.chance)
-    this.network = new Network(this.timeline, this.chance, this.plan.weather)
-    this.receiver = new ReceiverProcess(this)
-    this.sender = new SenderProcess(this, this.chance.bits())
-    this.#schedule()
+    this.#note = options.note
+    this.senderKeys = keyPair(nodeSuite, this.chance)
+    this.receiverKeys = keyPair(nodeSuite, this.chance)
+    this.pair = { sender: this.senderKeys.publicKey, receiver: this.receiverKeys.publicKey }
+    this.staticSecret = staticSecret(nodeSuite, this.senderKeys.privateKey, this.pair.receiver, this.pair)!
+    this.network = new Network(this.timeline, this.chance, this.plan.weather, (delivery) => this.#deliver(delivery))
+    this.streams = makeStreams(this.plan.streams, this.chance)
+    this.configuration = new Configuration(this.streams)
+    this.judge = new Judge(this.streams, this.configuration)
+    this.sender = new SenderNode(this, { host: "10.0.0.1", port: 4_000 })
+    this.note(`plan ${JSON.stringify(this.plan)}`)
+    this.receiver = new ReceiverNode(this)
+    this.#scheduleAppends()
+    scheduleTroubles(this)
+    this.schedule(this.plan.chaosEnds, () => {
+      this.calm = true
+      this.network.weather = { ...clear, delay: this.plan.weather.delay }
+    })
   }
 
   /** Runs the world to its end; throws a `Violation` when a guarantee is broken. */
   run(): void {
-    const end = this.plan.chaosEnds + this.plan.records * this.plan.appendEvery + patience
-    while (!this.#isSettled()) {
-      if (this.timeline.now > end) throw new Violation(this.#stuck())
-      if (!this.timeline.step()) throw new Violation(`nothing is left to happen; ${this.#stuck()}`)
-    }
-    this.compare()
+    this.#settle()
+    if (this.plan.epilogue) this.#epilogue()
+    for (const output of this.outputs) output.end()
+    this.receiver.end()
+    if (this.streams.length > 1) this.tally.add("world settled with several streams")
+    this.tally.add(`world settled after ${this.plan.upheaval}`)
+    this.tally.add("world records stored", this.streams.flatMap((stream) => this.inbox.records(stream)).length)
   }
 
-  /** The inbox holds what was appended, byte for byte. */
-  compare(): void {
-    const stored = this.inbox.records(name)
-    for (let i = 0; i < stored.length; i++) {
-      if (Buffer.compare(stored[i]!, this.outbox.records[i] ?? new Uint8Array(0)) !== 0 || i >= this.outbox.last) {
-        throw new Violation(`record ${i + 1} differs from what was appended`)
-      }
-    }
+  /** Something happens at a time; the world does not end before. */
+  schedule(at: Micros, act: () => void): void {
+    this.#pending += 1
+    this.#lastAt = Math.max(this.#lastAt, at)
+    this.timeline.at(at, () => {
+      this.#pending -= 1
+      act()
+    })
   }
 
-  get storedThrough(): number {
-    return this.inbox.cursor(name)?.n ?? 0
-  }
-
-  restartSender(): void {
-    this.sender.alive = false
-    this.outbox.reopen()
-    this.sender = new SenderProcess(this, this.fault === "numberReuse" ? this.sender.seed : this.chance.bits())
-    this.sender.turn()
-  }
-
-  restartReceiver(): void {
-    this.receiver.alive = false
-    this.receiver = new ReceiverProcess(this)
-  }
-
-  append(): void {
+  append(disk: OutboxDisk): void {
+    const stream = this.streams.find(({ generations }) => generations.includes(disk.generation))
+    if (stream === undefined || (stream.isClosed && disk === stream.disk)) return
     const record = new Uint8Array(this.chance.between(0, this.plan.largestRecord))
     this.chance.fill(record)
-    this.outbox.append(record)
-    this.sender.appended()
+    disk.append(record)
+    stream.appended += 1
+    for (const node of this.#nodes) node.appended(disk)
   }
 
-  #schedule(): void {
-    const { chance, plan, timeline } = this
-    for (let i = 0; i < plan.records; i++) timeline.at(i * plan.appendEvery, () => this.append())
-    for (let i = 0; i < plan.senderCrashes; i++)
-      timeline.at(chance.between(0, plan.chaosEnds), () => this.restartSender())
-    for (let i = 0; i < plan.receiverCrashes; i++)
-      timeline.at(chance.between(0, plan.chaosEnds), () => this.restartReceiver())
-    timeline.at(plan.chaosEnds, () => {
-      this.calm = true
-      this.network.weather = { ...clear, delay: plan.weather.delay }
-    })
+  startReceiver(): void {
+    this.receiver.end()
+    this.note("a receiver starts")
+    this.receiver = new ReceiverNode(this)
   }
 
-  #isSettled(): boolean {
-    return this.calm && this.outbox.last === this.plan.records && this.sender.link.stored === this.plan.records
+  startClone(stream: Stream, disk: OutboxDisk): void {
+    this.#clone ??= new SenderNode(this, { host: "10.0.0.3", port: 4_000 })
+    this.#clone.open(stream, disk)
   }
 
-  #stuck(): string {
-    return (
-      `stored ${this.storedThrough}, sender knows ${this.sender.link.stored}, appended ${this.outbox.last} of ${this.plan.records} ` +
-      `at ${this.timeline.now / second} s; plan ${JSON.stringify(this.plan)}`
-    )
-  }
-}
-
-/** Wakes a machine at its deadline; of several asked wake-ups the earliest counts. */
-class Alarm {
-  #at = Number.POSITIVE_INFINITY
-
-  readonly #timeline: Timeline
-  readonly #ring: () => void
-
-  constructor(timeline: Timeline, ring: () => void) {
-    this.#timeline = timeline
-    this.#ring = ring
-  }
-
-  set(at: Micros): void {
-    if (at >= this.#at || at === Number.POSITIVE_INFINITY) return
-    this.#at = at
-    this.#timeline.at(at, () => {
-      if (this.#at !== at) return
-      this.#at = Number.POSITIVE_INFINITY
-      this.#ring()
-    })
-  }
-}
-
-class SenderProcess {
-  alive = true
-  readonly link: SenderLink
-  readonly #datagram = new Uint8Array(largestDatagram)
-  readonly #alarm: Alarm
-
-  readonly world: World
-  readonly seed: number
-
-  constructor(world: World, seed: number) {
-    this.world = world
-    this.seed = seed
-    const own = new Chance(seed)
-    this.link = new SenderLink({
-      suite: nodeSuite,
-      entropy: { fill: (bytes) => own.fill(bytes) },
-      identity: world.senderKeys,
-      peerPublicKey: world.receiverKeys.publicKey,
-      stream: { ...name, shape },
-      outbox: world.outbox.state(),
-      makeController: (options) => new Cubic(options),
-      ...(world.fault === "ignoreCredit" ? { faults: { ignoreCredit: true } } : {})
-    })
-    this.#alarm = new Alarm(world.timeline, () => {
-      if (!this.alive) return
-      this.link.handleTimeout(world.timeline.now)
-      this.turn()
-    })
-  }
-
-  appended(): void {
-    const { last, lives } = this.world.outbox.state()
-    this.link.handleAppended(this.world.timeline.now, last, lives)
-    this.turn()
-  }
-
-  deliver(delivery: Delivery): void {
-    if (!this.alive) return
-    this.link.handleDatagram(this.world.timeline.now, delivery.bytes, 0, delivery.bytes.length)
-    this.turn()
-  }
-
-  turn(): void {
-    const { link, world } = this
-    const now = world.timeline.now
-    for (let wanted = link.wanted(); wanted !== undefined; wanted = link.wanted()) {
-      link.supply(now, world.outbox.read(wanted.from, wanted))
-    }
-    for (let length; (length = link.pollTransmit(now, this.#datagram, 0)) > 0;) {
-      const packet = this.#datagram.slice(0, length)
-      world.nonces.check(packet, link.run)
-      world.network.send(packet, (delivery) => world.receiver.deliver(delivery))
-    }
-    this.#events()
-    this.#alarm.set(link.deadline())
-  }
-
-  #events(): void {
-    const { link, world } = this
-    for (let event = link.pollEvent(); event !== undefined; event = link.pollEvent()) {
-      if (event._tag === "Stored") {
-        if (event.n > world.storedThrough)
-          throw new Violation(`STORED ${event.n} while the disk holds ${world.storedThrough}`)
-        world.outbox.removeThrough(event.n)
-      }
-      if (event._tag === "Refused" || event._tag === "Forked")
-        throw new Violation(`an honest stream got ${JSON.stringify(event)}`)
+  /** Copies the inbox, for the returned function to put back. */
+  backupInbox(): () => void {
+    const copy = this.inbox.backup()
+    const tips: ReadonlyArray<ReadonlyArray<Entry>> = this.streams.map((stream) => stream.tips)
+    return () => {
+      this.note("the inbox goes back to its backup")
+      this.inbox.restore(copy)
+      this.streams.forEach((stream, i) => {
+        stream.tips = tips[i]!
+        stream.fell()
+      })
     }
   }
-}
 
-class ReceiverProcess {
-  alive = true
-  readonly machine: Receiver
-  readonly #datagram = new Uint8Array(largestDatagram)
-  readonly #alarm: Alarm
-  readonly #delivered = new Set<number>()
-
-  readonly world: World
-
-  constructor(world: World) {
-    this.world = world
-    const own = new Chance(world.chance.bits())
-    const { fault } = world
-    const broken = fault === "storedBeforeCommit" || fault === "acceptGap" || fault === "markBeforeVerify"
-    this.machine = new Receiver({
-      suite: nodeSuite,
-      entropy: { fill: (bytes) => own.fill(bytes) },
-      identity: world.receiverKeys,
-      cursors: world.inbox,
-      streamBytes: world.plan.streamBytes,
-      ...(broken ? { faults: { [fault]: true } } : {})
-    })
-    this.machine.allow({ publicKey: world.senderKeys.publicKey, sources: [name.source] })
-    this.machine.addInput(name.input, shape)
-    this.#alarm = new Alarm(world.timeline, () => {
-      if (!this.alive) return
-      this.machine.handleTimeout(world.timeline.now)
-      this.turn()
-    })
+  /** No honest sender may meet a full receiver: one stream of one outbox knows all that is held. */
+  get hasRoom(): boolean {
+    return this.plan.streams === 1 && this.plan.upheaval === "none"
   }
 
-  deliver(delivery: Delivery): void {
-    if (!this.alive) return
-    const { machine } = this
-    const now = this.world.timeline.now
-    const replays = machine.counters.dropped.replayed
-    machine.handleDatagram(now, delivery.bytes, 0, delivery.bytes.length, senderAddress)
-    if (delivery.intact && !this.#delivered.has(delivery.id) && machine.counters.dropped.replayed > replays) {
-      throw new Violation("a packet that never came before was taken for a replay")
-    }
-    if (machine.counters.framesWithoutRoom > 0) throw new Violation("records came beyond the credit")
-    if (delivery.intact) this.#delivered.add(delivery.id)
-    machine.endBatch(now)
-    this.turn()
+  get outputs(): ReadonlyArray<Output> {
+    return this.#nodes.flatMap((node) => node.outputs)
   }
 
-  turn(): void {
-    const { machine, world } = this
-    const now = world.timeline.now
-    for (let intent = machine.pollStore(); intent !== undefined; intent = machine.pollStore()) this.#commit(intent)
-    for (let length; (length = machine.pollTransmit(now, this.#datagram, 0)) > 0;) {
-      const packet = this.#datagram.slice(0, length)
-      world.nonces.check(packet, 0n)
-      world.network.send(packet, (delivery) => world.sender.deliver(delivery))
-    }
-    while (machine.pollEvent() !== undefined) {
-      /* events are for operators */
-    }
-    this.#alarm.set(machine.deadline())
+  /** For whoever watches one world. */
+  note(line: string): void {
+    this.#note?.(`${(this.timeline.now / second).toFixed(6)} ${line}`)
   }
 
-  /** A transaction: at some moment it becomes durable, later the process hears of it, unless it died in between. */
-  #commit(intent: StoreIntent): void {
-    const { world } = this
-    this.#judge(intent)
-    const start = world.timeline.now
-    const failed = !world.calm && world.chance.happens(world.plan.commitFailure)
-    const durableAfter = Math.floor(world.plan.commitDelay * world.chance.unit())
-    let outcome: ReturnType<InboxDisk["commit"]> | undefined
-    world.timeline.at(start + durableAfter, () => {
-      if (this.alive && !failed) outcome = world.inbox.commit(intent)
-    })
-    world.timeline.at(start + world.plan.commitDelay, () => {
-      if (!this.alive) return
-      if (outcome === undefined) this.machine.handleStoreFailed(world.timeline.now, intent)
-      else this.machine.handleStored(world.timeline.now, intent, outcome)
-      this.turn()
-    })
+  get #nodes(): ReadonlyArray<SenderNode> {
+    return this.#clone === undefined ? [this.sender] : [this.sender, this.#clone]
   }
 
-  /** What an honest receiver asks to store follows the disk and is what was appended. */
-  #judge(intent: StoreIntent): void {
-    const { outbox, storedThrough } = this.world
-    if (intent.batch.first !== storedThrough + 1) {
-      throw new Violation(`asked to store from ${intent.batch.first} on while the disk holds ${storedThrough}`)
+  #scheduleAppends(): void {
+    const { plan } = this
+    for (const stream of this.streams) {
+      this.schedule(0, () => this.sender.open(stream, stream.disk))
+      for (let i = 0; i < plan.records; i++) this.schedule(i * plan.appendEvery, () => this.append(stream.disk))
     }
-    let at = 0
-    intent.batch.sizes.forEach((size, i) => {
-      const appended = outbox.records[intent.batch.first - 1 + i]
-      const bytes = intent.batch.bytes.subarray(at, (at += size))
-      if (appended === undefined || Buffer.compare(appended, bytes) !== 0) {
-        throw new Violation(`record ${intent.batch.first + i} to be stored is not what was appended`)
-      }
+  }
+
+  #deliver(delivery: Delivery): void {
+    if (sameAddress(delivery.to, this.receiver.address)) return this.receiver.deliver(delivery)
+    for (const node of this.#nodes) if (sameAddress(delivery.to, node.address)) node.deliver(delivery)
+  }
+
+  #settle(): void {
+    while (this.#pending > 0 || !this.outputs.every((output) => output.isDone)) {
+      if (this.timeline.now > this.#lastAt + patience) throw new Violation(`stuck: ${this.#standing()}`)
+      if (!this.timeline.step()) throw new Violation(`nothing is left to happen: ${this.#standing()}`)
+    }
+    this.#compare()
+  }
+
+  /** Minutes later all that ever travelled comes once more; it changes nothing, and the streams go on. */
+  #epilogue(): void {
+    const before = this.#standing()
+    const later = this.timeline.now + minutes
+    this.note("the epilogue begins")
+    this.schedule(later, () => {
+      for (const answer of this.network.answers.slice(-500)) this.network.replay(answer, later)
+      for (const run of [...this.network.runs.keys()].slice(-4)) replayRun(this, run)
     })
+    this.schedule(later + second, () => {
+      // An inbox that was put back may regain from copies what its senders have removed.
+      const fell = this.streams.some(({ fallenTo }) => fallenTo.size > 0)
+      if (!fell && this.#standing() !== before)
+        throw new Violation(`replays changed ${before} into ${this.#standing()}`)
+      for (const { disk } of this.outputs) this.append(disk)
+    })
+    this.#settle()
+    this.tally.add("world epilogue")
+  }
+
+  /** The inbox holds what was appended, byte for byte, and every output that did not stop sees it so. */
+  #compare(): void {
+    for (const stream of this.streams) {
+      const stored = this.inbox.records(stream)
+      const { expected } = stream
+      expected.forEach((record, i) => {
+        if (stored[i] === undefined || Buffer.compare(stored[i], record) !== 0)
+          throw new Violation(`record ${i + 1} of the inbox is not what was appended`)
+      })
+      if (stored.length !== expected.length)
+        throw new Violation(`the inbox holds ${stored.length} of ${expected.length}`)
+      if (this.plan.upheaval === "none" && stored.length !== stream.appended)
+        throw new Violation(`the inbox holds ${stored.length} records of ${stream.appended} appended ones`)
+    }
+    for (const { stream, disk, stopped } of this.outputs) {
+      if (stopped !== undefined || stream.holds(disk.entry(disk.last)!)) continue
+      throw new Violation(`the last record of an outbox, ${disk.last}, is not in the inbox`)
+    }
+  }
+
+  #standing(): string {
+    return this.outputs
+      .map(
+        ({ name, stream, disk, link }) =>
+          `${name}: ${link.state}, stored ${link.stored} of ${disk.last}; in the inbox ${stream.tip?.number ?? 0}`
+      )
+      .join(" | ")
   }
 }

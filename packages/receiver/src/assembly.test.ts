@@ -5,11 +5,16 @@ import * as Schema from "effect/Schema"
 import { content } from "../test/scriptedPeer.ts"
 import { Assembly, Verdict } from "./assembly.ts"
 import { ByteRanges } from "./byteRanges.ts"
+import { MemoryShare, ReceiverMemory } from "./memory.ts"
 
 const mebibyte = 1_048_576
 const limit = 16 * mebibyte
 const lifeA: Life = { life: 0xan, first: 1 }
 const onlyA = [lifeA]
+
+/** The assembly of a stream with this limit, in a receiver of this total. */
+const assemblyOf = (perStream: number, n = 0, life = 0n, memory = new ReceiverMemory(perStream, 8 * limit)): Assembly =>
+  new Assembly(n, life, new MemoryShare(memory))
 
 const keep = (
   assembly: Assembly,
@@ -48,7 +53,8 @@ describe("assembly", () => {
     "gives back every record once and in order, whatever parts come in whatever order, twice or stored between",
     [sizesOfScript, orders],
     ([sizes, order]) => {
-      const assembly = new Assembly(0, 0n, limit)
+      const memory = new ReceiverMemory(limit, 8 * limit)
+      const assembly = assemblyOf(limit, 0, 0n, memory)
       const records = sizes.map((size, i) => content(i + 1, size))
       let parts = records.flatMap((bytes, i) => {
         const cuts: Array<{ number: number; offset: number; bytes: Uint8Array; ends: boolean }> = []
@@ -82,17 +88,20 @@ describe("assembly", () => {
           assembly.heldBytes,
           [...held.values()].reduce((sum, extent) => sum + extent, 0)
         )
+        assert.strictEqual(memory.used, assembly.heldBytes)
+        assert.isAtLeast(memory.allocated, memory.used)
       }
       stored.push(...storeAll(assembly, 2_000))
       assert.deepStrictEqual(stored, records)
       assert.strictEqual(assembly.heldBytes, 0)
+      assert.deepStrictEqual([memory.used, memory.allocated], [0, 0])
       assert.isFalse(assembly.isHolding)
     },
     { arbitrary: { runs: 80, seed: 5 } }
   )
 
   it("appends frames of whole records in order without holding anything ahead", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     const records = Array.from({ length: 96 }, (_, i) => content(i + 1, 61))
     for (let i = 0; i < 96; i += 32) assert.strictEqual(wholes(assembly, i + 1, records.slice(i, i + 32)), Verdict.kept)
     assert.strictEqual(assembly.complete, 96)
@@ -100,7 +109,7 @@ describe("assembly", () => {
   })
 
   it("joins a record over the frames that carry its parts in order", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     const record = content(1, 3_000)
     const out = new Uint8Array(4_000)
     for (const [offset, end] of [
@@ -118,7 +127,7 @@ describe("assembly", () => {
   })
 
   it("stores an empty record between others", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     assert.strictEqual(wholes(assembly, 1, [content(1, 5), new Uint8Array(0), content(3, 5)]), Verdict.kept)
     assert.strictEqual(keep(assembly, 5, 0, new Uint8Array(0), true), Verdict.kept)
     assert.strictEqual(keep(assembly, 4, 0, new Uint8Array(0), true), Verdict.kept)
@@ -130,7 +139,7 @@ describe("assembly", () => {
 
   it("takes a record of 16 MiB in order, and one whose parts come last first", () => {
     for (const backwards of [false, true]) {
-      const assembly = new Assembly(0, 0n, limit)
+      const assembly = assemblyOf(limit)
       const record = content(1, longestRecord)
       const parts = Array.from({ length: Math.ceil(longestRecord / 60_000) }, (_, i) => i * 60_000)
       for (const offset of backwards ? parts.reverse() : parts) {
@@ -144,14 +153,14 @@ describe("assembly", () => {
   })
 
   it("cuts batches at the bound, and never within a record", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     wholes(assembly, 1, [content(1, 600), content(2, 600), content(3, 600)])
     assert.deepStrictEqual([...assembly.batch(1_200)!.batch.sizes], [600, 600])
     assert.deepStrictEqual([...assembly.batch(100)!.batch.sizes], [600])
   })
 
   it("cuts one batch where many came at the same pace before", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     let batches = 0
     for (let round = 0; round < 4; round++) {
       for (let i = 0; i < 64; i++) wholes(assembly, 1 + 64 * round + i, [content(i, 1_013)])
@@ -165,7 +174,7 @@ describe("assembly", () => {
   })
 
   it("does not change the bytes of a batch that was handed over", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     wholes(assembly, 1, [content(1, 600)])
     const { batch } = assembly.batch(limit)!
     for (let number = 2; number < 40; number++) wholes(assembly, number, [content(number, 600)])
@@ -173,7 +182,7 @@ describe("assembly", () => {
   })
 
   it("refuses bytes beyond the known end and a second end, and changes nothing held", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     keep(assembly, 2, 50, content(2, 50), true)
     assert.strictEqual(keep(assembly, 2, 60, content(9, 41), false), Verdict.contradiction)
     assert.strictEqual(keep(assembly, 2, 0, content(9, 90), true), Verdict.contradiction)
@@ -187,7 +196,7 @@ describe("assembly", () => {
   })
 
   it("keeps parts under the life they came with, and no other", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     const livesB = [{ life: 0xbn, first: 1 }]
     keep(assembly, 1, 0, content(1, 5), false)
     assert.strictEqual(keep(assembly, 1, 5, content(1, 5), true, livesB), Verdict.otherLife)
@@ -199,7 +208,7 @@ describe("assembly", () => {
   })
 
   it("drops a record held ahead whose life cannot follow once it is next", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     assert.strictEqual(keep(assembly, 2, 0, content(2, 5), true, [{ life: 0xbn, first: 1 }]), Verdict.kept)
     assert.strictEqual(keep(assembly, 1, 0, content(1, 5), true), Verdict.kept)
     assert.isTrue(assembly.droppedHeld)
@@ -208,7 +217,7 @@ describe("assembly", () => {
   })
 
   it("names the lives of a batch, each with its first number", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     const lives = [lifeA, { life: 0xbn, first: 3 }]
     wholes(
       assembly,
@@ -223,31 +232,46 @@ describe("assembly", () => {
   })
 
   it("keeps nothing beyond 65,536 records past n", () => {
-    const assembly = new Assembly(10, 0xan, limit)
+    const assembly = assemblyOf(limit, 10, 0xan)
     assert.strictEqual(keep(assembly, 10 + 65_536, 0, content(1, 1), true), Verdict.kept)
     assert.strictEqual(keep(assembly, 10 + 65_537, 0, content(1, 1), true), Verdict.noRoom)
   })
 
   it("always has room for record n+1, and for nothing beyond it once its size takes all", () => {
-    const assembly = new Assembly(0, 0n, mebibyte)
+    const assembly = assemblyOf(mebibyte)
     assert.strictEqual(keep(assembly, 1, longestRecord - 10, content(1, 10), true), Verdict.kept)
     assert.strictEqual(assembly.heldBytes, longestRecord)
     assert.strictEqual(keep(assembly, 2, 0, content(2, 1), true), Verdict.noRoom)
     assert.strictEqual(keep(assembly, 1, 0, content(1, 10), false), Verdict.kept)
   })
 
-  it("lets the record after complete ones begin below the limit only, so that a store that hangs bounds memory", () => {
-    const assembly = new Assembly(0, 0n, mebibyte)
+  it("gives the record after complete ones no more than the limit, so that a store that hangs bounds memory", () => {
+    const assembly = assemblyOf(mebibyte)
     let number = 1
     while (keep(assembly, number, 0, content(1, 60_000), true) === Verdict.kept) number += 1
-    assert.isAtLeast(assembly.heldBytes, mebibyte)
-    assert.isBelow(assembly.heldBytes, mebibyte + 60_000)
+    assert.isAtMost(assembly.heldBytes, mebibyte)
+    assert.isAbove(assembly.heldBytes, mebibyte - 60_000)
     assembly.advance(1, 0xan)
     assert.strictEqual(keep(assembly, number, 0, content(1, 60_000), true), Verdict.kept)
   })
 
+  it("does not let a small head keep the large buffer of what was stored before it", () => {
+    const memory = new ReceiverMemory(limit, 8 * limit)
+    const assembly = assemblyOf(limit, 0, 0n, memory)
+    for (let offset = 0; offset < 9 * mebibyte; offset += 65_536) {
+      keep(assembly, 1, offset, content(1, 65_536), offset + 65_536 === 9 * mebibyte)
+    }
+    keep(assembly, 2, 0, content(2, 10), false)
+    assert.isAbove(memory.allocated, 9 * mebibyte)
+    assert.strictEqual(storeAll(assembly).length, 1)
+    assert.isAtMost(memory.allocated, 4 * mebibyte)
+    keep(assembly, 2, 10, content(2, 10), true)
+    assert.deepStrictEqual(storeAll(assembly), [Uint8Array.of(...content(2, 10), ...content(2, 10))])
+    assert.strictEqual(memory.allocated, 0)
+  })
+
   it("holds what an honest sender may send within the credit, to the byte", () => {
-    const assembly = new Assembly(0, 0n, 100_000)
+    const assembly = assemblyOf(100_000)
     for (let number = 10; number >= 1; number--) {
       assert.strictEqual(keep(assembly, number, 0, content(number, 10_000), true), Verdict.kept, `${number}`)
     }
@@ -255,7 +279,7 @@ describe("assembly", () => {
   })
 
   it("is not led beyond limit and one record by gapped parts of many large records, newest first", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     let highest = 0
     for (let number = 60; number >= 1; number--) {
       for (const offset of [longestRecord - 1, 8 * mebibyte, 5, 1]) {
@@ -267,7 +291,7 @@ describe("assembly", () => {
   })
 
   it("bounds the ranges of hostile gaps, and so what one more part costs", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     const byte = content(1, 1)
     let refused = 0
     for (let offset = 2 * 100_000; offset > 0; offset -= 2) {
@@ -278,7 +302,7 @@ describe("assembly", () => {
   })
 
   it("skips what the inbox stored meanwhile, and continues with what is held beyond", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     keep(assembly, 1, 0, content(1, 5), false)
     keep(assembly, 3, 0, content(3, 5), true)
     keep(assembly, 5, 0, content(5, 5), true)
@@ -289,7 +313,7 @@ describe("assembly", () => {
   })
 
   it("holds nothing after a reset", () => {
-    const assembly = new Assembly(0, 0n, limit)
+    const assembly = assemblyOf(limit)
     wholes(assembly, 1, [content(1, 5)])
     keep(assembly, 2, 3, content(1, 5), false)
     keep(assembly, 4, 3, content(1, 5), false)

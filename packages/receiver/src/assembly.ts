@@ -14,8 +14,8 @@ import type { MemoryShare } from "./memory.ts"
  * - the *head*, the first incomplete record, at the end of the last chunk, where parts in order are appended;
  * - records held *ahead* of it, each in a buffer of its own.
  *
- * The stream's own limit counts by extent (the furthest byte held of each record), which is never more than what credit
- * let an honest sender send; what all streams share counts by buffer. Only record n+1 may exceed either, by the reserve.
+ * Memory counts by extent (the furthest byte held of each record), which is never more than what credit let an honest
+ * sender send. Only record n+1 may exceed what is free, by the reserve.
  */
 
 /** What became of a part. Only `kept` lets its packet into ACK. */
@@ -67,7 +67,7 @@ export class Assembly {
     this.faults = faults
   }
 
-  /** What is held, by extent, and what a commit under way still holds. */
+  /** What is held, by extent; it counts until it is stored. */
   get heldBytes(): Bytes {
     return this.completeBytes + this.head.extent + this.aheadBytes
   }
@@ -82,7 +82,10 @@ export class Assembly {
    * is held or stored; else the first reason why not, and the other parts are kept all the same.
    */
   keep(lives: ReadonlyArray<Life>, first: RecordNumber, reader: RecordsReader, bytes: Uint8Array): Verdict {
-    if (this.appendInOrder(lives, first, reader, bytes)) return Verdict.kept
+    if (this.appendInOrder(lives, first, reader, bytes)) {
+      this.share.setHeld(this.heldBytes)
+      return Verdict.kept
+    }
     let verdict: Verdict = Verdict.kept
     let start = reader.dataStart
     for (let i = 0; i < reader.count; i++) {
@@ -120,14 +123,11 @@ export class Assembly {
     } else if (isHead && !this.mayBeNext(life, lifeBefore(lives, life))) return Verdict.otherLife
     const addsRange = held !== undefined && !held.isEmpty && length > 0 && held.ranges.splits(offset, end)
     if (addsRange && this.extraRanges >= mostExtraRanges) return Verdict.noRoom
-    if (isHead) {
-      if (!this.makeRoomInHead(Math.max(end, this.head.extent), ends)) return Verdict.noRoom
-      this.placeInHead(life, offset, bytes, start, length, ends)
-      return Verdict.kept
-    }
-    const bufferLength = this.roomAhead(held, end, ends)
-    if (bufferLength < 0) return Verdict.noRoom
-    this.placeAhead(held ?? this.addAhead(number, life, lives), bufferLength, offset, bytes, start, length, ends)
+    const growth = Math.max(0, end - (held?.extent ?? 0))
+    if (!this.share.hasRoom(growth) && !(isHead && this.takeReserve(growth))) return Verdict.noRoom
+    if (isHead) this.placeInHead(life, offset, bytes, start, length, ends)
+    else this.placeAhead(held ?? this.addAhead(number, life, lives), offset, bytes, start, length, ends)
+    this.share.setHeld(this.heldBytes)
     return Verdict.kept
   }
 
@@ -156,6 +156,7 @@ export class Assembly {
       this.head = new HeldRecord(this.complete + 1, noLife)
     }
     if (this.head.isEmpty) this.promoteAhead()
+    this.share.setHeld(this.heldBytes)
   }
 
   /** Drops what is held of record n+1, which is not complete. True: something was, and may have been acknowledged. */
@@ -165,6 +166,7 @@ export class Assembly {
     this.extraRanges -= extraRanges(head.ranges.count)
     for (const chunk of this.chunks.splice(0)) this.dropChunk(chunk)
     this.head = new HeldRecord(this.n + 1, noLife)
+    this.share.setHeld(this.heldBytes)
     return !head.isEmpty
   }
 
@@ -183,27 +185,12 @@ export class Assembly {
     this.share.countNothing()
   }
 
-  /** Room for the first `end` bytes of the head: within what is free, else, for record n+1, by the reserve. */
-  private makeRoomInHead(end: number, ends: boolean): boolean {
-    const { head, share } = this
-    const size = head.size >= 0 ? head.size : ends ? end : -1
-    const growth = end - head.extent
-    if (this.heldBytes + growth <= share.limit && this.makeRoom(end, size, false)) return true
+  /** Room beyond what is free: for record n+1 only. */
+  private takeReserve(growth: Bytes): boolean {
     if (this.complete > this.n) return false
-    if (share.takeReserve()) return this.makeRoom(end, size, true)
-    share.lacking = Math.max(growth, neededLength(end, size) - (this.chunks.at(-1)?.bytes.length ?? 0))
+    if (this.share.takeReserve()) return true
+    this.share.lacking = growth
     return false
-  }
-
-  /** How long the buffer of a record held ahead must be to take bytes up to `end`; −1 when there is no room for it. */
-  private roomAhead(held: HeldRecord | undefined, end: number, ends: boolean): Bytes {
-    const { share } = this
-    const growth = Math.max(0, end - (held?.extent ?? 0))
-    if (this.heldBytes + growth > share.limit) return -1
-    const before = held?.bytes.length ?? 0
-    if (end <= before) return before
-    const size = ends ? end : -1
-    return share.fit(size >= 0 ? size : Math.min(longestRecord, Math.max(end, 2 * before)), neededLength(end, size), before, false)
   }
 
   /** The fast path: whole records in order, and nothing held back, are checked and copied once (spec §10.3). */
@@ -217,20 +204,21 @@ export class Assembly {
     if (first !== this.complete + 1 || reader.offset !== head.extent || !head.isInOrder) return false
     const { count } = reader
     const last = first + count - 1
-    if (this.ahead.count > 0 || last - this.n > largestRecordCredit || this.share.isHolder) return false
+    if (this.ahead.count > 0 || last - this.n > largestRecordCredit) return false
     const life = lifeOf(lives, first)
     if (life === undefined || lifeOf(lives, last) !== life) return false
     if (head.isEmpty ? !this.mayBeNext(life, lifeBefore(lives, life)) : head.life.life !== life.life) return false
     let total = 0
     for (let i = 0; i < count; i++) total += reader.length(i)
-    if (this.heldBytes + total > this.share.limit || !this.makeRoom(head.extent + total, -1, false)) return false
+    if (!this.share.hasRoom(total)) return false
     this.copyInOrder(life, reader, bytes, total)
     return true
   }
 
   private copyInOrder(life: Life, reader: RecordsReader, bytes: Uint8Array, total: number): void {
     const { head } = this
-    const chunk = this.lastChunk
+    const chunk = this.makeRoom(head.extent + total, -1)
+    if (this.complete === this.n) this.share.handleProgress()
     chunk.bytes.set(bytes.subarray(reader.dataStart, reader.dataStart + total), head.base + head.extent)
     const wholes = reader.endsRecord ? reader.count : reader.count - 1
     let left = total
@@ -262,10 +250,12 @@ export class Assembly {
     length: number,
     ends: boolean
   ): void {
-    const { head, share } = this
+    const { head } = this
+    const end = offset + length
+    this.makeRoom(Math.max(end, head.extent), head.size >= 0 ? head.size : ends ? end : -1)
     head.life = life
+    if (this.complete === this.n) this.share.handleProgress()
     this.place(head, offset, bytes, start, length, ends)
-    if (this.complete === this.n) share.progressAt = share.heardAt
     if (head.isComplete) {
       this.completeHead()
       this.promoteAhead()
@@ -274,19 +264,27 @@ export class Assembly {
 
   private placeAhead(
     held: HeldRecord,
-    bufferLength: Bytes,
     offset: number,
     bytes: Uint8Array,
     start: number,
     length: number,
     ends: boolean
   ): void {
-    this.share.count(bufferLength - held.bytes.length)
-    held.resize(bufferLength)
+    this.growAhead(held, offset + length, ends)
     const before = held.extent
     this.place(held, offset, bytes, start, length, ends)
     this.aheadBytes += held.extent - before
     if (this.faults.acceptGap === true && this.head.isEmpty && held.isComplete) this.skipMissingHead(held)
+  }
+
+  /** Makes the buffer of a record held ahead long enough for bytes up to `end`. */
+  private growAhead(held: HeldRecord, end: number, ends: boolean): void {
+    const before = held.bytes.length
+    if (end <= before) return
+    const needed = neededLength(end, ends ? end : -1)
+    const doubled = ends ? end : Math.min(longestRecord, 2 * before)
+    held.resize(this.share.bufferLength(doubled, needed, before))
+    this.share.countBuffers(held.bytes.length - before)
   }
 
   private place(
@@ -320,15 +318,12 @@ export class Assembly {
     return held
   }
 
-  /**
-   * The head is complete: it becomes the last record of its chunk. A chunk in the reserve holds no other record, so
-   * that it goes when that one is stored.
-   */
+  /** The head is complete: it becomes the last record of its chunk. */
   private completeHead(): void {
-    const { head, lastChunk } = this
-    if (this.share.isHolder) lastChunk.isClosed = true
-    this.appendComplete(lastChunk, head.size, head.life)
-    this.emptyHead(lastChunk)
+    const { head } = this
+    const chunk = this.chunks[this.chunks.length - 1] ?? this.makeRoom(0, 0)
+    this.appendComplete(chunk, head.size, head.life)
+    this.emptyHead(chunk)
   }
 
   private appendComplete(chunk: Chunk, size: Bytes, life: Life): void {
@@ -359,7 +354,7 @@ export class Assembly {
       this.aheadBytes -= next.extent
       if (!this.mayBeNext(next.life, next.lifeBefore)) {
         this.extraRanges -= extraRanges(next.ranges.count)
-        this.share.count(-next.bytes.length)
+        this.share.countBuffers(-next.bytes.length)
         this.droppedHeld = true
         return
       }
@@ -369,56 +364,57 @@ export class Assembly {
     }
   }
 
-  /** The record moves into the last chunk; a large one, or one that finds no room there, brings its own buffer. */
+  /** The record moves into the last chunk; a large one brings its own buffer instead. */
   private takeAsHead(next: HeldRecord): void {
-    if (next.extent <= adoptedBytes && this.makeRoom(next.extent, next.size, false)) {
-      const { head, lastChunk, share } = this
-      lastChunk.bytes.set(next.bytes.subarray(0, next.extent), head.base)
-      share.count(-next.bytes.length)
-      next.bytes = lastChunk.bytes
-      next.base = head.base
-    } else {
+    if (next.extent > adoptedBytes) {
       if (this.chunks.at(-1)?.count === 0) this.dropChunk(this.chunks.pop())
       this.chunks.push(new Chunk(this.complete + 1, next.bytes))
+      this.head = next
+      return
     }
+    const chunk = this.makeRoom(next.extent, next.size)
+    chunk.bytes.set(next.bytes.subarray(0, next.extent), this.head.base)
+    this.share.countBuffers(-next.bytes.length)
+    next.bytes = chunk.bytes
+    next.base = this.head.base
     this.head = next
   }
 
-  private get lastChunk(): Chunk {
-    return this.chunks[this.chunks.length - 1]!
+  /** A chunk, the last one, whose buffer has room for the head's first `end` bytes; the head's bytes move along. */
+  private makeRoom(end: number, size: number): Chunk {
+    const last = this.chunks[this.chunks.length - 1]
+    if (last !== undefined && this.head.base + end <= last.bytes.length) return last
+    if (last !== undefined) this.chunkBytes = Math.min(2 * this.chunkBytes, largestChunk)
+    return this.addChunk(end, size)
   }
 
-  /** Makes the last chunk one whose buffer has room for the head's first `end` bytes; false when that finds no room. */
-  private makeRoom(end: number, size: number, fromReserve: boolean): boolean {
-    const { head, share } = this
-    const last = this.chunks[this.chunks.length - 1]
-    if (last !== undefined && !last.isClosed && head.base + end <= last.bytes.length) return true
-    const replaced = last?.count === 0 ? last.bytes.length : 0
-    const chunkBytes = last === undefined ? this.chunkBytes : Math.min(2 * this.chunkBytes, largestChunk)
+  /** A new last chunk. Where memory is short it is longer than needed by a share of what waits before it. */
+  private addChunk(end: number, size: number): Chunk {
+    const { head, share, chunkBytes } = this
     const doubled = size >= 0 ? size : Math.min(2 * end, longestRecord)
-    const length = share.fit(Math.max(chunkBytes, doubled, end), neededLength(end, size), replaced, fromReserve)
-    if (length < 0) return false
-    const chunk = new Chunk(this.complete + 1, new Uint8Array(length))
-    share.count(length)
-    this.chunkBytes = chunkBytes
-    if (head.extent > 0) chunk.bytes.set(head.bytes.subarray(head.base, head.base + head.extent))
+    const needed = Math.max(neededLength(end, size), Math.min(chunkBytes, this.completeBytes >>> 3))
+    const last = this.chunks[this.chunks.length - 1]
+    const replaced = last?.count === 0 ? last.bytes.length : 0
+    const bytes = new Uint8Array(share.bufferLength(Math.max(chunkBytes, doubled), needed, replaced))
+    share.countBuffers(bytes.length)
+    if (head.extent > 0) bytes.set(head.bytes.subarray(head.base, head.base + head.extent))
     if (last?.count === 0) this.dropChunk(this.chunks.pop())
+    const chunk = new Chunk(this.complete + 1, bytes)
     this.chunks.push(chunk)
-    head.bytes = chunk.bytes
+    head.bytes = bytes
     head.base = 0
-    return true
+    return chunk
   }
 
   /** Everything before the head is stored: it leaves a chunk that is far larger than it. */
   private moveHead(chunk: Chunk): void {
     if (chunk.bytes.length <= 2 * this.head.extent + spareBytes) return
     this.fitChunks()
-    chunk.isClosed = true
-    assert(this.makeRoom(this.head.extent, this.head.size, false))
+    this.addChunk(this.head.extent, this.head.size)
   }
 
   private dropChunk(chunk: Chunk | undefined): void {
-    this.share.count(-chunk!.bytes.length)
+    this.share.countBuffers(-chunk!.bytes.length)
   }
 
   /** Everything is stored: the next chunk is made for as much as waited at most since this was so, in one batch. */
@@ -441,13 +437,13 @@ export class Assembly {
       this.ahead.remove(held.number)
       this.aheadBytes -= held.extent
       this.extraRanges -= extraRanges(held.ranges.count)
-      this.share.count(-held.bytes.length)
+      this.share.countBuffers(-held.bytes.length)
     }
   }
 
   /** The fault `acceptGap`: a missing record counts as an empty one as soon as a later one is complete. Tests only. */
   private skipMissingHead(later: HeldRecord): void {
-    assert(this.makeRoom(0, 0, false))
+    this.makeRoom(0, 0)
     this.head.size = 0
     this.head.life = later.life
     this.completeHead()
@@ -455,9 +451,11 @@ export class Assembly {
   }
 }
 
-/** The shortest buffer worth making for `end` bytes: all of a record of known size, else an eighth more. */
-const neededLength = (end: number, size: number): Bytes =>
-  size >= 0 ? size : end >= longestRecord ? end : Math.min(longestRecord, end + (end >>> 3))
+/** The shortest buffer worth making for `end` bytes: a large record of unknown size does not grow part by part. */
+const neededLength = (end: number, size: number): Bytes => {
+  if (size >= 0) return size
+  return end < adoptedBytes || end >= longestRecord ? end : Math.min(longestRecord, end + (end >>> 3))
+}
 
 const noLife: Life = { life: 0n, first: 1 }
 

@@ -1,11 +1,9 @@
 import {
-  type Epoch,
   FrameCursor,
   FrameType,
   type Id64,
   lifeOf,
   type Micros,
-  type PacketNumber,
   readOffer,
   readStream,
   RecordsReader,
@@ -13,6 +11,7 @@ import {
 } from "@pure-link/wire"
 import { Verdict } from "./assembly.ts"
 import type { ReceiverCounters } from "./counters.ts"
+import type { DataPacket } from "./dataPacket.ts"
 import type { Notices } from "./event.ts"
 import { mayFollow } from "./lives.ts"
 import type { ReceiverRun } from "./run.ts"
@@ -37,26 +36,21 @@ export class BodyReader {
   }
 
   /** The body is validated. True: every part of it is held or stored. */
-  read(
-    now: Micros,
-    run: ReceiverRun,
-    number: PacketNumber,
-    epoch: Epoch,
-    bytes: Uint8Array,
-    start: number,
-    end: number
-  ): boolean {
+  read(now: Micros, run: ReceiverRun, packet: DataPacket): boolean {
     const { cursor } = this
     let hasRecords = false
-    cursor.reset(bytes, start, end)
+    cursor.reset(packet.bytes, packet.bodyStart, packet.bodyEnd)
     while (cursor.next() && !run.isGone) {
       if (cursor.type >= FrameType.partOpen) hasRecords = true
-      else if (cursor.type === FrameType.stream) this.readStream(now, run, bytes)
-      else if (cursor.type === FrameType.offer) this.readOffer(now, run, number, epoch, bytes)
+      else if (cursor.type === FrameType.stream) this.readStream(now, run, packet.bytes)
+      else if (cursor.type === FrameType.offer) this.readOffer(now, run, packet)
     }
     if (run.isGone || run.stream === undefined || run.refusal !== undefined) return false
-    if (!hasRecords) return true
-    return this.keepRecords(now, run, epoch, bytes, start, end)
+    const stream = run.assembledIn!
+    stream.share.heardAt = now
+    if (hasRecords) return this.keepRecords(now, run, packet)
+    stream.handleAsked()
+    return true
   }
 
   private readStream(now: Micros, run: ReceiverRun, bytes: Uint8Array): void {
@@ -70,38 +64,28 @@ export class BodyReader {
     this.runs.replaceOlder(now, run)
   }
 
-  private readOffer(now: Micros, run: ReceiverRun, number: PacketNumber, epoch: Epoch, bytes: Uint8Array): void {
-    const offer = readOffer(bytes, this.cursor.start, this.cursor.end)
-    const verdict = run.epochs.handleOffer(now, number, epoch, offer.epoch, offer.publicKey)
+  private readOffer(now: Micros, run: ReceiverRun, packet: DataPacket): void {
+    const offer = readOffer(packet.bytes, this.cursor.start, this.cursor.end)
+    const verdict = run.epochs.handleOffer(now, packet.number, packet.epoch, offer.epoch, offer.publicKey)
     if (verdict === "refused") this.runs.violate(now, run, "an OFFER with a refused key")
   }
 
   /** Keeps what it can of the packet's records; false when that is not everything. */
-  private keepRecords(
-    now: Micros,
-    run: ReceiverRun,
-    epoch: Epoch,
-    bytes: Uint8Array,
-    start: number,
-    end: number
-  ): boolean {
+  private keepRecords(now: Micros, run: ReceiverRun, packet: DataPacket): boolean {
     const { cursor } = this
     const stream = run.assembledIn!
     const { generation } = run.stream!
     const former = stream.generation
-    const adoption = stream.adopt(generation, epoch >= 1)
+    const adoption = stream.adopt(generation, packet.epoch >= 1, run.order)
     if (adoption === "waits") return false
     if (adoption === "replaced") this.handleReplaced(now, stream, former!)
-    stream.updateLimit()
     let kept = true
-    cursor.reset(bytes, start, end)
+    cursor.reset(packet.bytes, packet.bodyStart, packet.bodyEnd)
     while (cursor.next()) {
-      if (cursor.type >= FrameType.partOpen && !this.keepFrame(now, run, stream, bytes)) kept = false
+      if (cursor.type >= FrameType.partOpen && !this.keepFrame(now, run, stream, packet.bytes)) kept = false
     }
     // A part of this very packet may be among what was dropped.
-    if (this.runs.renewAfterDrop(now, stream)) kept = false
-    stream.countHeld()
-    return kept
+    return !this.runs.renewAfterDrop(now, stream) && kept
   }
 
   private keepFrame(now: Micros, run: ReceiverRun, stream: ReceiverStream, bytes: Uint8Array): boolean {

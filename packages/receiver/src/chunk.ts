@@ -7,8 +7,6 @@ import { ok as assert } from "node:assert/strict"
  */
 export class Chunk {
   readonly bytes: Uint8Array
-  /** No further record goes into it. */
-  isClosed = false
   /** The first record that is not stored, and where its bytes start. */
   first: RecordNumber
   start: Bytes = 0

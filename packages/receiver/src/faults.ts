@@ -7,6 +7,9 @@ export interface ReceiverFaults {
   readonly storedBeforeCommit?: boolean
   /** A missing record is stored as an empty one as soon as a later record is complete (breaks spec §2.3). */
   readonly acceptGap?: boolean
-  /** A packet's number is marked before its tag verified (breaks spec §10.1). */
+  /**
+   * A packet's number is marked before its tag verified (breaks spec §10.1); an unknown run has no window to mark it in
+   * before that.
+   */
   readonly markBeforeVerify?: boolean
 }

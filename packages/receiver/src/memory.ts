@@ -1,12 +1,12 @@
 import { type Bytes, longestRecord, type Micros, never } from "@pure-link/wire"
 
 /**
- * What the buffers of all streams take together, and the one reserve beyond it (spec §10.7).
+ * What all streams hold together, and the one reserve beyond it (spec §10.7).
  *
- * Every buffer is counted in full before it is made. Together they stay within the total; only the holder of the
- * reserve may exceed it, by the buffer of its record n+1 and nothing else, so that all of it is given back when that
- * record is stored or dropped: the sum is never above the total and 16 MiB. (A buffer that is outgrown is let go once
- * it is copied; only one is at any time.)
+ * What is held counts by extent, before a buffer for it is made. All of it stays within the total; only the holder of
+ * the reserve may exceed it, by its record n+1 and nothing else, so that all of the excess goes when that record is
+ * stored or dropped: the sum is never above the total and 16 MiB. Buffers are longer than what they hold only by a
+ * share of it, but for a quarter of the total.
  */
 
 /** What record n+1 of one starved stream may take beyond the total. */
@@ -18,8 +18,10 @@ export class ReceiverMemory {
   /** What one stream may hold, and all of them. */
   readonly perStream: Bytes
   readonly total: Bytes
-  /** The bytes of all buffers. */
+  /** What all streams hold. */
   used: Bytes = 0
+  /** The bytes of all buffers. */
+  allocated: Bytes = 0
   /** The starved stream that the reserve serves. */
   holder: MemoryShare | undefined
   /** Starved streams, in the order in which they began to wait. */
@@ -81,9 +83,11 @@ export class MemoryShare {
   progressAt: Micros = 0
   /** What the last part of record n+1 that found no room would have taken; 0 since record n+1 is another. */
   lacking: Bytes = 0
-  private bytes: Bytes = 0
-  /** The buffer of a commit under way that the stream does not hold any more. */
-  private orphaned: Bytes = 0
+  private held: Bytes = 0
+  private buffers: Bytes = 0
+  /** The batch of a commit under way that the stream does not hold any more, and its buffer. */
+  private orphanedHeld: Bytes = 0
+  private orphanedBuffer: Bytes = 0
 
   constructor(memory: ReceiverMemory) {
     this.memory = memory
@@ -98,41 +102,63 @@ export class MemoryShare {
     return this.memory.holder === this
   }
 
-  /**
-   * The length of a buffer that takes the place of one of `replaced` bytes: generous while half of the total is free,
-   * else just what is needed; −1 when there is no room for it.
-   */
-  fit(generous: Bytes, needed: Bytes, replaced: Bytes, fromReserve: boolean): Bytes {
-    const { used, total } = this.memory
-    const others = used - replaced
-    if (others + generous <= total / 2) return generous
-    if (needed <= replaced || others + needed <= total) return needed
-    return fromReserve && others + needed <= total + reserveBytes ? needed : -1
+  /** Whether record n+1 may have the reserve. A batch that is held by its commit only may still be in it. */
+  get mayTakeReserve(): boolean {
+    return this.orphanedHeld === 0 && (this.isHolder || this.memory.isFreeFor(this))
+  }
+
+  /** Whether the stream may hold this much more than now, without the reserve. */
+  hasRoom(growth: Bytes): boolean {
+    return growth === 0 || (this.held + growth <= this.limit && growth <= this.memory.free)
+  }
+
+  /** The stream holds this much now. */
+  setHeld(held: Bytes): void {
+    this.memory.used += held - this.held
+    this.held = held
+  }
+
+  /** The length of a buffer in place of one of `replaced` bytes: generous while that stays in a quarter of the total. */
+  bufferLength(generous: Bytes, needed: Bytes, replaced: Bytes): Bytes {
+    const { allocated, total } = this.memory
+    return allocated - replaced + generous <= total / 4 ? Math.max(generous, needed) : needed
   }
 
   /** Buffers were made (more) or let go (less). */
-  count(change: Bytes): void {
-    this.bytes += change
-    this.memory.used += change
+  countBuffers(change: Bytes): void {
+    this.buffers += change
+    this.memory.allocated += change
   }
 
   /** Everything held was let go, but for what a commit under way still holds. */
   countNothing(): void {
-    this.count(-this.bytes)
-    this.endTurn()
+    this.setHeld(0)
+    this.countBuffers(-this.buffers)
   }
 
-  setOrphaned(bytes: Bytes): void {
-    this.memory.used += bytes - this.orphaned
-    this.orphaned = bytes
+  /** A batch under way that is held by its commit only; undefined for none. */
+  setOrphaned(batch: Uint8Array | undefined): void {
+    const held = batch?.length ?? 0
+    const buffer = batch?.buffer.byteLength ?? 0
+    const isOver = held === 0 && this.orphanedHeld > 0
+    this.memory.used += held - this.orphanedHeld
+    this.memory.allocated += buffer - this.orphanedBuffer
+    this.orphanedHeld = held
+    this.orphanedBuffer = buffer
+    if (isOver) this.giveReserveBack()
   }
 
   /** The reserve, if it is to be had; else the stream waits for it, as starved. */
   takeReserve(): boolean {
-    if (this.isHolder) return true
-    if (this.memory.isFreeFor(this)) this.memory.hold(this, this.heardAt)
-    else this.memory.wait(this)
-    return this.isHolder
+    const { memory, isHolder, mayTakeReserve } = this
+    if (!mayTakeReserve) memory.wait(this)
+    else if (!isHolder) memory.hold(this, this.heardAt)
+    return mayTakeReserve
+  }
+
+  /** Something new of record n+1 is held. */
+  handleProgress(): void {
+    if (this.orphanedHeld === 0) this.progressAt = this.heardAt
   }
 
   /** Record n+1 is complete: from now on it waits for the store only, and asks for no room. */
@@ -145,6 +171,10 @@ export class MemoryShare {
   endTurn(): void {
     this.lacking = 0
     this.memory.stopWaiting(this)
-    if (this.isHolder) this.memory.holder = undefined
+    this.giveReserveBack()
+  }
+
+  private giveReserveBack(): void {
+    if (this.isHolder && this.orphanedHeld === 0) this.memory.holder = undefined
   }
 }

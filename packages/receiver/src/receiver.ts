@@ -6,30 +6,26 @@
  * Its driver calls `handleDatagram` for each datagram that waits and `endBatch` after the last, then `pollStore` and
  * `pollTransmit` until they return nothing, and `handleTimeout` when `deadline` has come.
  */
-import type { PacketKey } from "@pure-link/keys"
 import {
   type Address,
   type Bytes,
   type CommitOutcome,
-  type Epoch,
   expandPacketNumber,
   type Id64,
-  Kind,
   type Micros,
   never,
-  PacketHeader,
-  type PacketNumber,
   receiveRange,
   type StoreIntent,
-  tagLength,
   validateBody
 } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
 import { writeAnswer } from "./answer.ts"
 import { BodyReader } from "./bodyReader.ts"
+import { DataPacket } from "./dataPacket.ts"
 import { type DropReason, type ReceiverCounters, zeroCounters } from "./counters.ts"
 import { Notices, type ReceiverEvent } from "./event.ts"
 import type { ReceiverFaults } from "./faults.ts"
+import type { ReceiverMemory } from "./memory.ts"
 import { memoryOf, type ReceiverOptions } from "./options.ts"
 import { type AllowedPeer, type Peer, Peers } from "./peers.ts"
 import type { ReceiverRun } from "./run.ts"
@@ -48,7 +44,8 @@ export class Receiver {
   private readonly notices: Notices
   private readonly cursors: InboxCursors
   private readonly faults: ReceiverFaults
-  private readonly header = new PacketHeader()
+  private readonly memory: ReceiverMemory
+  private readonly packet = new DataPacket()
   /** The latest time heard of: events of calls without a time carry it. */
   private now: Micros = 0
   /** Runs whose answer is due at the end of the batch, and runs whose answer is due. */
@@ -67,7 +64,8 @@ export class Receiver {
     this.faults = faults
     this.notices = new Notices(options.trace)
     this.peers = new Peers(suite, identity)
-    this.streams = new Streams(cursors, memoryOf(options), faults)
+    this.memory = memoryOf(options)
+    this.streams = new Streams(cursors, this.memory, faults)
     this.runs = new Runs({ suite, entropy }, this.streams, this.notices, this.counters)
     this.body = new BodyReader(this.runs, this.notices, this.counters)
   }
@@ -82,6 +80,7 @@ export class Receiver {
   revoke(publicKey: Uint8Array): void {
     const peer = this.peers.revoke(publicKey)
     for (const run of peer?.runs.slice() ?? []) this.runs.end(this.now, run, "revoked")
+    this.passReserve(this.now)
   }
 
   /** Inputs appear and disappear while the receiver runs (spec §10.10). */
@@ -98,21 +97,22 @@ export class Receiver {
   /** Reads one data packet, in place; false when it opened for no run. An answer is due at `endBatch`. */
   handleDatagram(now: Micros, bytes: Uint8Array, start: number, end: number, from: Address): boolean {
     this.now = now
-    const { header } = this
-    if (!header.read(bytes, start, end) || header.kind > Kind.longData) return this.drop("header", end - start)
+    const { packet } = this
+    if (!packet.read(bytes, start, end, from)) return this.drop("header")
+    const { header } = packet
     const peers = this.peers.of(header.keyId)
-    if (peers.length === 0) return this.drop("unknown key", end - start)
+    if (peers.length === 0) return this.drop("unknown key")
     let why: DropReason | undefined
     for (const peer of peers) {
       for (const run of peer.runs) {
-        if (run.prefix !== header.runPrefix || (header.kind === Kind.longData && run.run !== header.run)) continue
-        why = this.openIn(now, run, bytes, start, end, from)
+        if (run.prefix !== header.runPrefix || (packet.isLong && run.run !== header.run)) continue
+        why = this.openIn(now, run)
         if (why === undefined) return true
       }
     }
-    if (why !== undefined) return this.drop(why, end - start)
-    if (header.kind !== Kind.longData || header.epochBits !== 0) return this.drop("unknown run", end - start)
-    return this.openNew(now, peers, bytes, start, end, from)
+    if (why !== undefined) return this.drop(why)
+    if (!packet.isLong || header.epochBits !== 0) return this.drop("unknown run")
+    return this.openNew(now, peers)
   }
 
   /** All that waited was read: one answer per run becomes due (spec §10.4). */
@@ -123,6 +123,7 @@ export class Receiver {
       this.makeDue(run)
     }
     this.pending.length = 0
+    this.passReserve(now)
   }
 
   /** Writes one answer at `out[offset…]`, of at most 1,200 B, and returns its length; 0 when none is due. */
@@ -191,11 +192,12 @@ export class Receiver {
       this.queueToStore(stream)
     }
     if (now >= this.expiresAt) this.expireEpochs(now)
+    if (now >= this.memory.deadline()) this.takeReserveBack(now)
   }
 
   /** When `handleTimeout` is due. */
   deadline(): Micros {
-    let deadline = this.expiresAt
+    let deadline = Math.min(this.expiresAt, this.memory.deadline())
     for (const stream of this.retrying) deadline = Math.min(deadline, stream.retryAt)
     return deadline
   }
@@ -215,85 +217,72 @@ export class Receiver {
       if (stream.isCommitting || !stream.hasMoved(this.cursors.cursor(stream))) continue
       stream.restore(this.cursors.cursor(stream))
       this.tellCursorChanged(now, stream)
-      stream.countHeld()
     }
     this.judgeAll()
   }
 
+  /** What all streams hold, with the reserve (spec §10.7). */
+  get heldBytes(): Bytes {
+    return this.memory.used
+  }
+
+  /** The buffers that it is held in. */
+  get bufferBytes(): Bytes {
+    return this.memory.allocated
+  }
+
   /** Opens the packet in a known run; or says why not, having changed nothing (spec §10.1). */
-  private openIn(
-    now: Micros,
-    run: ReceiverRun,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    from: Address
-  ): DropReason | undefined {
-    const { header } = this
+  private openIn(now: Micros, run: ReceiverRun): DropReason | undefined {
+    const { packet } = this
+    const { header } = packet
     const { largest } = run.replay
-    const isShort = header.kind === Kind.shortData
-    const number = isShort ? expandPacketNumber(header.number, largest) : header.number
-    if (isShort && number > largest + receiveRange) return "limit"
+    const number = packet.isLong ? header.number : expandPacketNumber(header.number, largest)
+    if (!packet.isLong && number > largest + receiveRange) return "limit"
     if (!run.replay.accepts(number)) return "replayed"
     if (!run.acknowledgements.canRecord(number)) return "limit"
     // The fault `markBeforeVerify`: a forged packet uses up its number (spec §10.1). Tests only.
     if (this.faults.markBeforeVerify === true) run.replay.mark(number)
     for (const key of run.epochs.openingKeys(now, header.epochBits)) {
-      if (!key.open(bytes, start, start + header.length, end, number)) continue
-      this.handleOpened(now, run, number, run.epochs.epochOf(key), bytes, start, end, from)
+      if (!packet.open(key, run.epochs.epochOf(key), number)) continue
+      this.handleOpened(now, run)
       return undefined
     }
     return "not authentic"
   }
 
   /** A long header of an unknown run, in epoch 0: a provisional run if it opens (spec §10.1). */
-  private openNew(
-    now: Micros,
-    peers: ReadonlyArray<Peer>,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    from: Address
-  ): boolean {
-    const { header } = this
+  private openNew(now: Micros, peers: ReadonlyArray<Peer>): boolean {
+    const { packet } = this
+    const { header, bytes, from } = packet
     for (const peer of peers) {
-      const key: PacketKey | undefined = this.runs.firstKey(peer, header.run)
-      if (key === undefined || !key.open(bytes, start, start + header.length, end, header.number)) continue
-      const isBody = validateBody(bytes, start + header.length, end - tagLength, "data")
-      if (!isBody) return this.drop("malformed", end - start)
+      const key = this.runs.firstKey(peer, header.run)
+      if (key === undefined || !packet.open(key, 0, header.number)) continue
+      if (!validateBody(bytes, packet.bodyStart, packet.bodyEnd, "data")) return this.drop("malformed")
       const run = this.runs.begin(now, peer, header.run, from)
-      if (run === undefined) return this.drop("limit", end - start)
-      this.handleOpened(now, run, header.number, 0, bytes, start, end, from)
+      if (run === undefined) return this.drop("limit")
+      this.handleOpened(now, run)
       return true
     }
-    return this.drop("not authentic", end - start)
+    return this.drop("not authentic")
   }
 
   /** The tag verified: the number is used. The body takes effect as a whole or not at all (spec §4). */
-  private handleOpened(
-    now: Micros,
-    run: ReceiverRun,
-    number: PacketNumber,
-    epoch: Epoch,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    from: Address
-  ): void {
-    if (this.faults.markBeforeVerify !== true) run.replay.mark(number)
-    const bodyStart = start + this.header.length
-    if (!validateBody(bytes, bodyStart, end - tagLength, "data")) {
+  private handleOpened(now: Micros, run: ReceiverRun): void {
+    const { packet } = this
+    const { number, epoch, length } = packet
+    run.replay.mark(number)
+    if (!validateBody(packet.bytes, packet.bodyStart, packet.bodyEnd, "data")) {
       this.runs.violate(now, run, "malformed body")
-      this.drop("malformed", end - start)
+      this.drop("malformed")
       return
     }
     this.counters.packetsOpened += 1
     const { trace } = this.notices
-    if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: end - start, epoch })
-    run.handleHeard(number, epoch, from, end - start)
-    this.handleEpoch(now, run, number, epoch)
+    if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: length, epoch })
+    run.handleHeard(number, epoch, packet.from, length)
+    this.handleEpoch(now, run)
     if (run.isGone) return
-    const kept = this.body.read(now, run, number, epoch, bytes, bodyStart, end - tagLength)
+    const kept = this.body.read(now, run, packet)
     if (run.isGone) return
     if (kept) this.counters.packetsAcknowledged += 1
     else this.counters.packetsSeen += 1
@@ -305,7 +294,8 @@ export class Receiver {
     if (run.assembledIn !== undefined) this.queueToStore(run.assembledIn)
   }
 
-  private handleEpoch(now: Micros, run: ReceiverRun, number: PacketNumber, epoch: Epoch): void {
+  private handleEpoch(now: Micros, run: ReceiverRun): void {
+    const { number, epoch } = this.packet
     if (run.epochs.handleOpened(now, number, epoch) === "same") {
       if (run.isSurplus) this.runs.goLive(now, run)
       return
@@ -321,12 +311,33 @@ export class Receiver {
    */
   private settle(now: Micros, stream: ReceiverStream): void {
     this.runs.renewAfterDrop(now, stream)
-    stream.countHeld()
     for (const run of stream.runs.slice()) {
       this.runs.judge(now, run)
       if (!run.isPending) this.makeDue(run)
     }
     this.queueToStore(stream)
+    this.passReserve(now)
+  }
+
+  /** A free reserve goes to the stream that waited longest; its sender hears of it at once (spec §10.7). */
+  private passReserve(now: Micros): void {
+    if (this.memory.pass(now) === undefined) return
+    for (const run of this.reserveHolder().runs) if (!run.isPending) this.makeDue(run)
+  }
+
+  /** The holder made no progress for 10 s: its half record is dropped, and another gets the reserve (spec §10.7). */
+  private takeReserveBack(now: Micros): void {
+    const stream = this.reserveHolder()
+    if (stream.assembly.dropHalfRecord()) {
+      this.counters.halfRecordsDropped += 1
+      for (const run of stream.runs) this.runs.renewReplyRun(now, run)
+    }
+    stream.share.endTurn()
+    this.passReserve(now)
+  }
+
+  private reserveHolder(): ReceiverStream {
+    return this.streams.all().find((stream) => stream.share.isHolder)!
   }
 
   private tellCursorChanged(now: Micros, stream: ReceiverStream): void {
@@ -340,6 +351,7 @@ export class Receiver {
     for (const peer of this.peers.all()) {
       for (const run of peer.runs) if (this.runs.judge(this.now, run)) this.makeDue(run)
     }
+    this.passReserve(this.now)
   }
 
   private queueToStore(stream: ReceiverStream): void {
@@ -384,10 +396,10 @@ export class Receiver {
   }
 
   /** A datagram without effect: counted, never answered (spec §15.1). */
-  private drop(reason: DropReason, length: Bytes): false {
+  private drop(reason: DropReason): false {
     this.counters.dropped[reason] += 1
     const { trace } = this.notices
-    if (trace.packets) trace.emit({ _tag: "PacketDropped", at: this.now, bytes: length, reason })
+    if (trace.packets) trace.emit({ _tag: "PacketDropped", at: this.now, bytes: this.packet.length, reason })
     return false
   }
 }

@@ -71,6 +71,11 @@ export class ReceiverStream implements StreamName {
   private readonly replaced = new Set<Id64>()
   /** What the commit under way belonged to was dropped. */
   private isOrphaned = false
+  /**
+   * The order of the newest run that carried the present generation in epoch ≥ 1, where no replay gets: a run that
+   * began before it replaces nothing, or late packets of an abandoned outbox would retire its successor (spec §8.3).
+   */
+  private carriedBy = -1
   private recentBytes: Bytes = 0
   private recentCount = 0
 
@@ -83,6 +88,7 @@ export class ReceiverStream implements StreamName {
     this.faults = faults
     const cursor = cursors.cursor(this)
     this.known = cursor
+    if (this.generation !== cursor?.generation) this.carriedBy = -1
     this.generation = cursor?.generation
     this.life = cursor?.life ?? 0n
     this.assembly = new Assembly(cursor?.n ?? 0, this.life, this.share, faults)
@@ -103,8 +109,11 @@ export class ReceiverStream implements StreamName {
   }
 
   /** Reasons 5 and 6: whether a run of this generation, with this lowest number held, is refused (spec §8.3, §8.7). */
-  refusalOf(generation: Id64, lowestHeld: RecordNumber): RefusalReason | undefined {
+  refusalOf(generation: Id64, lowestHeld: RecordNumber, order: number): RefusalReason | undefined {
     if (this.isRetired(generation)) return RefusalReason.retiredGeneration
+    if (generation !== this.generation && this.isAdopted && order < this.carriedBy) {
+      return RefusalReason.retiredGeneration
+    }
     if (lowestHeld > this.storedOf(generation) + 1) return RefusalReason.recordsGone
     if (generation !== this.generation && this.generation !== undefined && this.retiredCount >= mostRetired) {
       return RefusalReason.retiredGeneration
@@ -116,13 +125,30 @@ export class ReceiverStream implements StreamName {
    * Whether records of this generation may be kept now; a packet of epoch ≥ 1 makes a new one replace the known one
    * (spec §8.3). `replaced`: it just did, and what was held of the former one is gone.
    */
-  adopt(generation: Id64, inLiveEpoch: boolean): "held" | "replaced" | "waits" {
-    if (generation === this.generation) return "held"
-    const isAdopted = this.generation !== undefined && (this.assembly.n > 0 || this.assembly.isHolding)
-    if (isAdopted && !inLiveEpoch) return "waits"
-    if (isAdopted) this.replaced.add(this.generation!)
+  adopt(generation: Id64, inLiveEpoch: boolean, order: number): "held" | "replaced" | "waits" {
+    if (generation === this.generation) {
+      if (inLiveEpoch) this.carriedBy = Math.max(this.carriedBy, order)
+      return "held"
+    }
+    const { isAdopted } = this
+    if (isAdopted && (!inLiveEpoch || order < this.carriedBy)) return "waits"
+    if (isAdopted) {
+      this.replaced.add(this.generation!)
+      this.share.endTurn()
+    }
     this.dropHeld({ generation, n: 0, life: 0n })
+    if (inLiveEpoch) this.carriedBy = order
     return isAdopted ? "replaced" : "held"
+  }
+
+  /** A run of a generation went live: if it is the present one, no run that began before may replace it (spec §8.3). */
+  noteLive(generation: Id64, order: number): void {
+    if (generation === this.generation) this.carriedBy = Math.max(this.carriedBy, order)
+  }
+
+  /** Something of the present generation is stored or held. */
+  private get isAdopted(): boolean {
+    return this.generation !== undefined && (this.assembly.n > 0 || this.assembly.isHolding)
   }
 
   /** Bytes past n: what is held of them and what is free (spec §10.7). */
@@ -135,8 +161,7 @@ export class ReceiverStream implements StreamName {
   /** Whether record n+1 is here, or can be served: there is room, or the reserve is to be had (spec §10.7). */
   get servesNext(): boolean {
     const { assembly, share } = this
-    if (assembly.complete > assembly.n || share.isHolder || share.memory.isFreeFor(share)) return true
-    return Math.min(share.limit - assembly.heldBytes, share.memory.free) > share.lacking
+    return assembly.complete > assembly.n || share.mayTakeReserve || share.hasRoom(Math.max(1, share.lacking))
   }
 
   /** The sender asks although it was turned away, so that it has records: it waits for the reserve (spec §10.7). */
@@ -171,10 +196,20 @@ export class ReceiverStream implements StreamName {
     this.intent = undefined
     this.isCommitting = false
     this.isFailing = false
+    const wasOrphaned = this.isOrphaned
     this.setOrphaned(false)
     const { cursor } = outcome
     this.known = cursor
     if (outcome._tag === "Stored") this.countStored(intent)
+    // What it belonged to was dropped, and other things may be held since: they start from what was stored now.
+    if (
+      wasOrphaned &&
+      outcome._tag === "Stored" &&
+      (this.generation === intent.generation || !this.assembly.isHolding)
+    ) {
+      this.restore(cursor)
+      return "conflict"
+    }
     // What became of a generation that was replaced meanwhile says nothing of the present one.
     if (this.generation !== undefined && intent.generation !== this.generation) return "stored"
     if (outcome._tag === "Conflict" || this.generation === undefined || cursor!.n < this.assembly.n) {
@@ -217,6 +252,7 @@ export class ReceiverStream implements StreamName {
     this.known = cursor
     if (cursor !== undefined) this.replaced.delete(cursor.generation)
     this.dropHeld(cursor)
+    this.share.endTurn()
     this.pruneReplaced()
   }
 
@@ -229,10 +265,10 @@ export class ReceiverStream implements StreamName {
     this.assembly.reset(cursor?.n ?? 0, this.life)
   }
 
-  /** The buffer of an orphaned batch still counts. */
+  /** The batch of an orphaned commit still counts. */
   private setOrphaned(isOrphaned: boolean): void {
     this.isOrphaned = isOrphaned
-    this.share.setOrphaned(isOrphaned ? this.intent!.batch.bytes.buffer.byteLength : 0)
+    this.share.setOrphaned(isOrphaned ? this.intent!.batch.bytes : undefined)
   }
 
   /** Whether a generation is refused for ever: the inbox knows, or it was replaced since (spec §8.3). */

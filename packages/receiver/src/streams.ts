@@ -1,4 +1,4 @@
-import { type Id64, lifeOf, RefusalReason } from "@pure-link/wire"
+import { type Id64, type Life, lifeOf, type RecordNumber, RefusalReason } from "@pure-link/wire"
 import type { ReceiverFaults } from "./faults.ts"
 import { mayFollow } from "./lives.ts"
 import type { ReceiverRun } from "./run.ts"
@@ -49,7 +49,8 @@ export class Streams {
     }
     const stream = run.assembledIn ?? this.join(run, frame.source, frame.input)
     if (run.isSurplus) return RefusalReason.tooManyRuns
-    return stream.refusalOf(frame.generation, run.lowestHeld) ?? judgeFork(run, stream)
+    if (run.isLive) stream.noteLive(frame.generation, run.order)
+    return stream.refusalOf(frame.generation, run.lowestHeld, run.order) ?? judgeFork(run, stream)
   }
 
   /** The run is gone, or must not be kept here: its stream goes with its last run, and what was held of it. */
@@ -105,11 +106,18 @@ export class Streams {
   }
 }
 
+/**
+ * Whether a list names another life for record n than the inbox: it does when a later life of it begins past n. Without
+ * one the run may never have had record n, and its last life says nothing of it.
+ */
+const claimsOther = (lives: ReadonlyArray<Life>, n: RecordNumber, life: Id64): boolean =>
+  lives.some(({ first }) => first > n) && (lifeOf(lives, n)?.life ?? life) !== life
+
 /** Reason 4 (spec §8.2, §8.4): lists that contradict, or a record of a fork that is still to be stored. */
 const judgeFork = (run: ReceiverRun, stream: ReceiverStream): RefusalReason | undefined => {
   if (run.contradicts) return RefusalReason.forkedOutbox
   const n = stream.storedOf(run.stream!.generation)
-  if (n > 0 && (lifeOf(run.lives, n)?.life ?? stream.life) !== stream.life) return RefusalReason.forkedOutbox
+  if (n > 0 && claimsOther(run.lives, n, stream.life)) return RefusalReason.forkedOutbox
   if (run.forkedAt === 0) return undefined
   run.forkedAt = Math.max(run.forkedAt, n + 1)
   const life = lifeOf(run.lives, run.forkedAt)

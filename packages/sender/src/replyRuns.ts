@@ -70,7 +70,8 @@ export class ReplyRuns {
     }
     this.current = replyRun
     this.largestReported = reported
-    this.largestAnswer = -1
+    // An answer of a reply run that was current before may be older than those already heard of it.
+    this.largestAnswer = (this.#windowOf(replyRun)?.largest ?? 0) - 1
     return isFirst ? "first" : "switched"
   }
 
