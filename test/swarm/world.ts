@@ -191,8 +191,10 @@ export class World {
       for (const run of [...this.network.runs.keys()].slice(-4)) replayRun(this, run)
     })
     this.schedule(later + second, () => {
-      // An inbox that was put back may regain from copies what its senders have removed.
-      const fell = this.streams.some(({ fallenTo }) => fallenTo.size > 0)
+      // An inbox that was put back may regain from copies what its senders have removed; and where an outbox was put
+      // back, what its former self had sent may arrive at last: a fork that is real, and is noticed.
+      const fell =
+        this.streams.some(({ fallenTo }) => fallenTo.size > 0) || this.outputs.some(({ disk }) => disk.isForked)
       if (!fell && this.#standing() !== before)
         throw new Violation(`replays changed ${before} into ${this.#standing()}`)
       for (const { disk } of this.outputs) this.append(disk)

@@ -12,6 +12,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Inputs } from "./Inputs.ts"
 import type { Intake } from "./Intake.ts"
+import type { NodeFailed } from "./LinkNode.ts"
 import { type StreamType, UndecodableRecord } from "./StreamType.ts"
 
 /** One record with its value. */
@@ -68,22 +69,27 @@ export class InputConflict extends Data.TaggedError("InputConflict")<{ readonly 
 
 export type OpenInputError = InputConflict
 
+/** Why reading an input ended. */
+export type ReadError = StoreError | UndecodableRecord | NodeFailed
+
 /** An input that is declared on this node, as long as its scope is open. */
 export interface Input<A> {
   readonly input: string
   /**
    * Records from the consumer's durable cursor on, at least once: a consumer that fails or is interrupted before
-   * `acknowledge` sees them again when it starts again. Runs until interrupted, waiting for records to come. It reads
-   * on without waiting for `acknowledge`, one chunk at a time, as fast as it is pulled.
+   * `acknowledge` sees them again when it starts again. Runs until interrupted, waiting for records to come, or until
+   * the node fails and nothing is left to read. It reads on without waiting for `acknowledge`, one chunk at a time, as
+   * fast as it is pulled.
    */
   readonly chunks: (
     options: { readonly consumer: string } & ChunkLimits
-  ) => Stream.Stream<ConsumerChunk<A>, StoreError | UndecodableRecord | ConsumerBusy>
+  ) => Stream.Stream<ConsumerChunk<A>, ReadError | ConsumerBusy>
   /**
    * Records after a position, 0 for all that are held. For exactly once: keep `end` in your own database, in the
-   * transaction that uses the records, and start from there. Runs until interrupted.
+   * transaction that uses the records, and start from there. Runs until interrupted, or until the node fails and
+   * nothing is left to read.
    */
-  readonly from: (position: number, limits?: ChunkLimits) => Stream.Stream<Chunk<A>, StoreError | UndecodableRecord>
+  readonly from: (position: number, limits?: ChunkLimits) => Stream.Stream<Chunk<A>, ReadError>
   /** A consumer's durable cursor: the last position it acknowledged; 0 before the first. */
   readonly position: (consumer: string) => Effect.Effect<number, StoreError>
   /** Moves a consumer's cursor without reading, for instance over a record that no schema can read. */
@@ -160,17 +166,17 @@ const takeConsumer = (
 /** One chunk per pull; when there is none the pull waits until the log grows. */
 const chunksFrom = <A>(
   type: StreamType<A>,
-  { inbox }: Intake,
+  { failed, inbox }: Intake,
   position: number,
   limits: ChunkLimits
-): Stream.Stream<Chunk<A>, StoreError | UndecodableRecord> => {
+): Stream.Stream<Chunk<A>, ReadError> => {
   const most = { records: limits.maximumRecords ?? defaultRecords, bytes: limits.maximumBytes ?? defaultBytes }
   return Stream.fromPull(
     Effect.map(Stream.toPull(inbox.grown(type.input)), (growth) => {
       let after = position
-      const pull: Pull.Pull<readonly [Chunk<A>], StoreError | UndecodableRecord> = Effect.suspend(() =>
+      const pull: Pull.Pull<readonly [Chunk<A>], ReadError> = Effect.suspend(() =>
         Effect.flatMap(inbox.read(type.input, after, most), (records): typeof pull => {
-          if (records.length === 0) return Effect.andThen(growth, pull)
+          if (records.length === 0) return Effect.andThen(Effect.raceFirst(growth, failed), pull)
           const chunk = decodeChunk(type, records)
           if (Result.isFailure(chunk)) return Effect.fail(chunk.failure)
           after = chunk.success.end

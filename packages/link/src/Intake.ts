@@ -3,14 +3,14 @@
  * stored; one fiber commits all that waits in one transaction while the driver goes on answering (spec §10.5).
  */
 import { formatPublicKey } from "@pure-link/keys"
-import type { Inbox } from "@pure-link/ports"
+import type { Inbox, StoreError } from "@pure-link/ports"
 import type { Receiver, ReceiverEvent } from "@pure-link/receiver"
 import type { Id64, Micros, StoreIntent } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { DrivenReceiver } from "./Driver.ts"
-import type { NodeSeam } from "./LinkNode.ts"
+import type { NodeFailed, NodeSeam } from "./LinkNode.ts"
 import { refusalRemedy } from "./OutputState.ts"
 
 export class Intake implements DrivenReceiver {
@@ -38,10 +38,18 @@ export class Intake implements DrivenReceiver {
     return { ...counters, ...Object.fromEntries(drops) }
   }
 
+  /** Fails when the node has failed. */
+  get failed(): Effect.Effect<never, NodeFailed> {
+    return this.#seam.failed
+  }
+
   /** Attaches the machine to the node and starts committing; both end with the scope. */
   readonly start: Effect.Effect<void, never, Scope.Scope> = Effect.gen({ self: this }, function* () {
     const { driver, guard, wake } = this.#seam
     yield* Effect.forkScoped(guard("writer of the inbox", this.#committing))
+    if (this.inbox.ended) {
+      yield* Effect.forkScoped(Effect.catch(this.inbox.ended, (error) => Effect.sync(() => this.#inboxEnded(error))))
+    }
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         driver.receiver = this
@@ -123,9 +131,15 @@ export class Intake implements DrivenReceiver {
         for (const intent of intents) this.machine.handleStoreFailed(now, intent)
       }
       this.#reportStore(outcome._tag === "Success" ? undefined : outcome.failure.message, now)
+      if (outcome._tag === "Failure" && outcome.failure.isFinal) this.#inboxEnded(outcome.failure)
       this.#seam.wake()
     }
   })
+
+  /** A node that can store nothing any more is no receiver: it ends, so that its operator learns of it. */
+  #inboxEnded(error: StoreError): void {
+    this.#seam.fail(`the node has ended, because its inbox did: ${error.message}`)
+  }
 
   /** One line when the inbox begins to fail and one when it works again, however often it is tried. */
   #reportStore(failure: string | undefined, at: Micros): void {

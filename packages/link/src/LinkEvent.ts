@@ -39,7 +39,9 @@ export type LinkEvent =
   | (Told & Named & { readonly _tag: "ReceiverNotice"; readonly notice: string })
   | (Told & { readonly _tag: "StoreTrouble"; readonly store: "outbox" | "inbox" })
   | (Told & { readonly _tag: "StoreWorks"; readonly store: "outbox" | "inbox" })
-  /** A defect ended a fiber of the node: all its outputs are closed. */
+  /** The output has stopped for good: its outbox lacks a record or has ended. */
+  | (Told & Named & { readonly _tag: "OutputFailed" })
+  /** A defect ended a fiber of the node, or its inbox has ended: all its outputs are closed, readers of inputs fail. */
   | (Told & { readonly _tag: "NodeFailed" })
   | (Told & { readonly _tag: "SocketFailed"; readonly address: Address })
   | (Told & { readonly _tag: "SocketReopened"; readonly address: Address })

@@ -11,6 +11,8 @@ import { type Address, type Micros, never, type StreamName } from "@pure-link/wi
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
@@ -46,6 +48,13 @@ export interface NodeCounters {
   readonly events: Readonly<Record<string, number>>
 }
 
+/** The node has ended by itself, because of an error of Pure Link or because its inbox did. */
+export class NodeFailed extends Data.TaggedError("NodeFailed")<{ readonly detail: string }> {
+  override get message(): string {
+    return this.detail
+  }
+}
+
 /** What rooms around the node attach with; applications have no use for it. */
 export interface NodeSeam {
   readonly options: NodeOptions
@@ -57,6 +66,10 @@ export interface NodeSeam {
   readonly journal: Journal
   /** Protocol time: whole microseconds of the monotonic clock. */
   readonly now: () => Micros
+  /** Ends everything for good, with an event: the node cannot do its work any more. */
+  readonly fail: (message: string) => void
+  /** Fails when the node has failed. */
+  readonly failed: Effect.Effect<never, NodeFailed>
   /** Lets a fiber of the node end everything, with an event, when it dies of a defect. */
   readonly guard: <A, E, R>(part: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Asks for a turn soon, after everyone who is ready now has been heard: many appends, one packet. */
@@ -105,14 +118,19 @@ const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
   const loop = new Loop(driver, now)
   const address = yield* keepSocket({ open: sockets.open, driver, journal, now, wake: loop.wakeNow }, options.listen)
   yield* Effect.addFinalizer(() => Effect.sync(() => driver.close()))
+  const failed = Deferred.makeUnsafe<never, NodeFailed>()
+  const failNode = (message: string): void => {
+    if (!Deferred.doneUnsafe(failed, Effect.fail(new NodeFailed({ detail: message })))) return
+    journal.report({ _tag: "NodeFailed", at: now(), level: "error", message })
+    driver.close()
+  }
   const guard = <A, E, R>(part: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.onError(effect, (cause) =>
       Effect.sync(() => {
         if (Cause.hasInterruptsOnly(cause)) return
-        const message =
+        failNode(
           `the ${part} died of an error of Pure Link itself; close the node and open it again: ` + Cause.pretty(cause)
-        journal.report({ _tag: "NodeFailed", at: now(), level: "error", message })
-        driver.close()
+        )
       })
     )
   yield* Effect.forkScoped(guard("driver", loop.run(scope)))
@@ -128,6 +146,8 @@ const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
       driver,
       journal,
       now,
+      fail: failNode,
+      failed: Deferred.await(failed),
       guard,
       makeController: congestion.make,
       trace: options.trace ?? silentTrace,

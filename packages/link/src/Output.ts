@@ -49,7 +49,8 @@ export interface Output<A> {
   readonly appendAll: (values: ReadonlyArray<A>, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**
    * Appends records that are encoded already, in one transaction: record `i` is the `sizes[i]` bytes after those before
-   * it. Neither array may be changed afterwards. They must be what the stream type would encode; nothing checks it.
+   * it. They must be what the stream type would encode; nothing checks it. Both arrays are copied. Without records, only
+   * the producer's position is stored.
    */
   readonly appendBatch: (records: RecordBytes, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**
@@ -166,7 +167,7 @@ const outputOf = <A>(type: StreamType<A>, link: OutputLink, outbox: Outbox["Serv
   const appendBatch = (records: RecordBytes, from?: ProducerPosition): Effect.Effect<Receipt, AppendError> =>
     Effect.suspend((): Effect.Effect<Receipt, AppendError> => {
       if (link.ended) return Effect.fail(link.ended)
-      if (records.sizes.length === 0) return Effect.succeed(receipt(outbox.state().last + 1, 0))
+      if (records.sizes.length === 0 && from === undefined) return Effect.succeed(receipt(outbox.state().last + 1, 0))
       return outbox.append(from === undefined ? records : { ...records, from }).pipe(
         Effect.onExit((exit) =>
           Effect.sync(() => link.appended(Exit.isSuccess(exit) ? exit.value : undefined, records))
@@ -184,7 +185,10 @@ const outputOf = <A>(type: StreamType<A>, link: OutputLink, outbox: Outbox["Serv
     input: link.name.input,
     append: (value, from) => appendAll([value], from),
     appendAll,
-    appendBatch,
+    appendBatch: (records, from) =>
+      Effect.suspend(() =>
+        appendBatch({ bytes: new Uint8Array(records.bytes), sizes: new Uint32Array(records.sizes) }, from)
+      ),
     producerPosition: (producer) => Effect.sync(() => outbox.producerPosition(producer)),
     state: Effect.sync(() => link.state.value),
     changes: link.state.changes,

@@ -3,7 +3,7 @@
  * turn note what is to be done; fibers of the output do what takes time: read the outbox, remove what is STORED (spec
  * §9.1, §9.4).
  */
-import type { Outbox } from "@pure-link/ports"
+import type { Outbox, StoreError, StoreFailure } from "@pure-link/ports"
 import type { SenderEvent, SenderLink } from "@pure-link/sender"
 import {
   type Address,
@@ -25,10 +25,13 @@ import type { RecordBytes } from "./StreamType.ts"
 import { Watched } from "./Watched.ts"
 
 /** Why nothing more will become STORED in this life of the output. */
-export type OutputEnded = ForkedOutbox | OutputClosed
+export type OutputEnded = ForkedOutbox | OutputClosed | StoreError
 
 /** What a sender machine asks the outbox for. */
 type Wanted = NonNullable<ReturnType<SenderLink["wanted"]>>
+
+/** A read that failed for these reasons fails for ever. */
+const endsReading: ReadonlySet<StoreFailure> = new Set(["unreadable", "version"])
 
 /** STORED records wait this long for others before they leave the outbox, so that one transaction removes many. */
 const removalLinger = 10
@@ -51,6 +54,8 @@ export class OutputLink implements DrivenSender {
   #silentSince: Micros | undefined
   #behind: RecordNumber | undefined
   #forked: ForkedOutbox | undefined
+  /** Why the outbox cannot be used any more, and the record up to which the output still brings what it has read. */
+  #broken: { readonly error: StoreError; readonly through: RecordNumber } | undefined
   #closed = false
   /** Batches just appended that the machine was not told of, because an earlier one is not through yet. */
   readonly #fresh = new Map<RecordNumber, RecordBatch>()
@@ -92,7 +97,7 @@ export class OutputLink implements DrivenSender {
 
   /** The error that ended sending for good, if one did. */
   get ended(): OutputEnded | undefined {
-    return this.#forked ?? (this.#closed ? new OutputClosed(this.name) : undefined)
+    return this.#forked ?? this.#broken?.error ?? (this.#closed ? new OutputClosed(this.name) : undefined)
   }
 
   /** The fibers that do what takes time; they end with the scope, and what is STORED leaves the outbox at last. */
@@ -101,6 +106,9 @@ export class OutputLink implements DrivenSender {
     const { guard } = this.#seam
     yield* Effect.forkScoped(guard("reader of an outbox", this.#reading))
     yield* Effect.forkScoped(guard("cleaner of an outbox", this.#removing))
+    if (this.#outbox.ended) {
+      yield* Effect.forkScoped(Effect.catch(this.#outbox.ended, (error) => Effect.sync(() => this.#break(error, 0))))
+    }
     yield* Effect.acquireRelease(
       Effect.sync(() => this.#seam.driver.addSender(this)),
       () =>
@@ -119,7 +127,8 @@ export class OutputLink implements DrivenSender {
   appended(first: RecordNumber | undefined, records: RecordBytes): void {
     const { last, lives } = this.#outbox.state()
     if (this.#closed) return
-    if (first !== undefined && first > this.#told) this.#fresh.set(first, { first, ...records })
+    if (first !== undefined && first > this.#told && records.sizes.length > 0)
+      this.#fresh.set(first, { first, ...records })
     const contiguous = first === undefined ? last : this.#contiguousEnd()
     if (contiguous <= this.#told) return
     this.#told = contiguous
@@ -170,13 +179,36 @@ export class OutputLink implements DrivenSender {
       this.stored.advance({ through: this.#storedThrough, at: this.#wallClock(), atMicros: this.#storedAtMicros })
     }
     if (this.#forked) this.stored.fail(this.#forked)
+    this.#endIfBroken()
     if (this.#silentSince !== undefined) this.silence.openUnsafe()
   }
 
   close(): void {
     if (this.#closed) return
     this.#closed = true
-    this.stored.fail(this.#forked ?? new OutputClosed(this.name))
+    this.stored.fail(this.#forked ?? this.#broken?.error ?? new OutputClosed(this.name))
+  }
+
+  /**
+   * The outbox cannot be used any more. What was read of it goes on up to a record, since only its delivery can take it
+   * out of the way; then nothing more can become STORED in this life.
+   */
+  #break(error: StoreError, through: RecordNumber): void {
+    if (this.#closed || (this.#broken !== undefined && this.#broken.through <= through)) return
+    const isNew = this.#broken === undefined
+    this.#broken = { error, through }
+    if (isNew) {
+      const message = `"${this.name.source}" → "${this.name.input}" ends, because its outbox failed: ${error.message}`
+      this.#seam.journal.report({ ...this.name, _tag: "OutputFailed", at: this.#seam.now(), level: "error", message })
+    }
+    this.#refreshState()
+    this.#endIfBroken()
+  }
+
+  #endIfBroken(): void {
+    if (this.#broken === undefined || this.#storedThrough < this.#broken.through) return
+    this.#seam.driver.removeSender(this)
+    this.close()
   }
 
   /** The peer's address was found. */
@@ -248,6 +280,7 @@ export class OutputLink implements DrivenSender {
 
   #presentState(): OutputState {
     if (this.#forked) return { _tag: "Forked", error: this.#forked }
+    if (this.#broken) return { _tag: "Failed", error: this.#broken.error, remedy: this.#broken.error.message }
     if (this.#behind !== undefined) return { _tag: "InboxBehind", n: this.#behind, remedy: refusalRemedy(5) }
     if (this.#silentSince !== undefined) {
       const remedy = silenceRemedy(this.#keys.peer, this.destination, this.#keys.own)
@@ -267,6 +300,7 @@ export class OutputLink implements DrivenSender {
       const wanted = this.#request
       if (wanted === undefined) continue
       const batch = yield* this.#read(wanted)
+      if (batch === undefined) continue // the request stays open, so that the machine asks for nothing more
       this.#request = undefined
       this.machine.supply(this.#seam.now(), batch.first === wanted.from ? batch : nothingFrom(wanted.from))
       this.#seam.wake()
@@ -274,13 +308,21 @@ export class OutputLink implements DrivenSender {
   })
 
   /** Only what the machine was told of: the outbox may hold more by now. */
-  #read(wanted: Wanted): Effect.Effect<RecordBatch> {
+  #read(wanted: Wanted): Effect.Effect<RecordBatch | undefined> {
+    if (this.#broken) return Effect.undefined
     const announced = this.#told - wanted.from + 1
     return this.#outbox.read(wanted.from, { records: Math.min(wanted.records, announced), bytes: wanted.bytes }).pipe(
       Effect.catch((error) => {
-        this.#reportStore(error.message)
-        return Effect.as(Effect.sleep(storeRetry), nothingFrom(wanted.from))
-      })
+        if (error.isFinal || error.reason === "died") this.#break(error, 0)
+        else if (endsReading.has(error.reason)) this.#break(error, wanted.from - 1)
+        else {
+          this.#reportStore(error.message)
+          return Effect.succeed(nothingFrom(wanted.from))
+        }
+        return Effect.undefined
+      }),
+      // Whatever came of it, the same is not asked for again without a pause.
+      Effect.tap((batch) => (batch?.sizes.length === 0 ? Effect.sleep(storeRetry) : Effect.void))
     )
   }
 
@@ -307,7 +349,9 @@ export class OutputLink implements DrivenSender {
           this.#removedThrough = Math.max(this.#removedThrough, through)
         })
       ),
-      Effect.tapError((error) => Effect.sync(() => this.#reportStore(error.message)))
+      Effect.tapError((error) =>
+        Effect.sync(() => (error.isFinal ? this.#break(error, 0) : this.#reportStore(error.message)))
+      )
     )
   })
 

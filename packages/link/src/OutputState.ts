@@ -2,6 +2,7 @@
  * What an output is doing, as its application sees it, and the reasons with their remedies.
  */
 import { type Address, formatAddress, type Id64, type Micros, type RecordNumber, RefusalReason } from "@pure-link/wire"
+import type { StoreError } from "@pure-link/ports"
 import * as Data from "effect/Data"
 
 /**
@@ -12,6 +13,7 @@ import * as Data from "effect/Data"
  * - `Refused`: the receiver refuses the stream; everything is kept and tried again by itself (spec §9.10).
  * - `Silent`: no answer for 10 s or more while waiting for one (spec §9.9).
  * - `InboxBehind`: the receiver's inbox lacks records that this outbox no longer holds (spec §8.7).
+ * - `Failed`: the outbox lacks a record or has ended; this output stops for good, once what it could read is STORED.
  * - `Forked`: another life of this outbox wrote to the same stream; this output has stopped for good (spec §8.5).
  */
 export type OutputState =
@@ -21,6 +23,7 @@ export type OutputState =
   | { readonly _tag: "Refused"; readonly reason: RefusalReason; readonly remedy: string }
   | { readonly _tag: "Silent"; readonly since: Micros; readonly remedy: string }
   | { readonly _tag: "InboxBehind"; readonly n: RecordNumber; readonly remedy: string }
+  | { readonly _tag: "Failed"; readonly error: StoreError; readonly remedy: string }
   | { readonly _tag: "Forked"; readonly error: ForkedOutbox }
 
 /**

@@ -9,11 +9,12 @@ export {
   Input,
   InputConflict,
   type InputRecord,
-  type OpenInputError
+  type OpenInputError,
+  type ReadError
 } from "./Input.ts"
 export { Inputs, type InputsOptions, ReceiverPresent, UnusablePeer } from "./Inputs.ts"
 export type { LinkEvent } from "./LinkEvent.ts"
-export { LinkNode, type NodeCounters, type NodeOptions } from "./LinkNode.ts"
+export { LinkNode, type NodeCounters, NodeFailed, type NodeOptions } from "./LinkNode.ts"
 export { type AppendError, type OpenError, Output, type OutputOptions, type Receipt } from "./Output.ts"
 export type { OutputEnded } from "./OutputLink.ts"
 export {

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { LinkNode, Output } from "@pure-link/link"
 import { ForkedOutbox, Input, InvalidPeerKey, StreamType, WrongOutbox } from "@pure-link/link"
-import { StoreError } from "@pure-link/ports"
+import { recordOverhead, StoreError } from "@pure-link/ports"
 import { InboxMemory, OutboxMemory } from "@pure-link/store"
 import { RefusalReason } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
@@ -201,7 +201,10 @@ describe("stores", () => {
         yield* Effect.forkScoped(Effect.provide(Effect.scoped(take(blobs, 1_000)), hub()))
         yield* Fiber.join(appending)
         assert.strictEqual((yield* output.drained).through, 100)
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs, { limitBytes: 10_000 })]))
+      }).pipe(
+        Effect.scoped,
+        Effect.provide([deviceNode(), outbox(blobs, { limitBytes: 10 * (1_000 + recordOverhead) })])
+      )
     )
   })
 

@@ -65,5 +65,7 @@ export class Inbox extends Context.Service<
     /** Deletes records of an input up to a position; stream cursors stay (spec §2.3). Returns how many were deleted. */
     readonly prune: (input: string, throughPosition: number) => Effect.Effect<number, StoreError>
     readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
+    /** Fails when the store has ended by itself and does nothing any more; a store that cannot has none. */
+    readonly ended?: Effect.Effect<never, StoreError>
   }
 >()("@pure-link/ports/Inbox") {}

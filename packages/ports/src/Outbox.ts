@@ -19,9 +19,15 @@ export interface OutboxState {
   readonly last: RecordNumber
   /** Every life that holds a number ≥ lowestHeld − 1, in order (spec §8.5). */
   readonly lives: ReadonlyArray<Life>
-  /** Bytes that count against the limit: those of records held, and of removed ones whose room is not free yet. */
+  /**
+   * Bytes that count against the limit: those of records held, and of removed ones whose room is not free yet, with
+   * `recordOverhead` for each, so that empty records are bounded too.
+   */
   readonly heldBytes: number
 }
+
+/** What every record counts against an outbox's byte limit beside its own bytes. */
+export const recordOverhead = 32
 
 /**
  * How far a producer had read its own source when these records were appended; stored in the same transaction as they
@@ -44,7 +50,8 @@ export class Outbox extends Context.Service<
     /**
      * Appends records in order and succeeds with their first number once they are on disk. Waits while the outbox is at
      * its byte limit; concurrent appends share one fsync. Interrupting while it waits for room appends nothing; once the
-     * append has begun it completes. `sizes` must add up to `bytes.length`.
+     * append has begun it completes. `sizes` must add up to `bytes.length`; both are copied when the append begins to
+     * run, and a record counts `recordOverhead` bytes beside its own. Without records only the position is stored.
      */
     readonly append: (records: {
       readonly bytes: Uint8Array
@@ -55,7 +62,7 @@ export class Outbox extends Context.Service<
     readonly producerPosition: (producer: string) => number | undefined
     /**
      * Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the
-     * last.
+     * last. Fails with "unreadable" when record `from` should be held and is not there.
      */
     readonly read: (
       from: RecordNumber,
@@ -67,5 +74,7 @@ export class Outbox extends Context.Service<
      * appends wait for it. Fails when `n` is beyond the last record (spec §8.5), removing nothing.
      */
     readonly removeThrough: (n: RecordNumber) => Effect.Effect<void, StoreError>
+    /** Fails when the store has ended by itself and does nothing any more; a store that cannot has none. */
+    readonly ended?: Effect.Effect<never, StoreError>
   }
 >()("@pure-link/ports/Outbox") {}

@@ -12,7 +12,9 @@ export type StoreFailure =
   | "full"
   /** The file or folder cannot be opened or written. */
   | "permission"
-  /** Any other failure of the database or its thread. */
+  /** The store's thread has ended by an error: nothing is stored any more until the store is opened again. */
+  | "died"
+  /** Any other failure of the database. */
   | "failed"
 
 export class StoreError extends Data.TaggedError("StoreError")<{
@@ -21,6 +23,8 @@ export class StoreError extends Data.TaggedError("StoreError")<{
   readonly detail: string
   /** What to do about it, for a person. */
   readonly remedy: string
+  /** The store will do nothing any more, however often it is asked: it has to be opened again. */
+  readonly isFinal?: boolean | undefined
 }> {
   override get message(): string {
     return `${this.file}: ${this.detail}; ${this.remedy}`

@@ -4,7 +4,8 @@ import {
   type Micros,
   type PacketHeader,
   type PacketNumber,
-  type RecordNumber
+  type RecordNumber,
+  RefusalReason
 } from "@pure-link/wire"
 import type { Answer } from "./answer.ts"
 import { Mark } from "./flightContents.ts"
@@ -19,7 +20,6 @@ export class Settlement {
   readonly #header: PacketHeader
   readonly #answer: Answer
   /** The n of an inbox that lacks removed records; −1 while it does not. */
-  #behind: RecordNumber = -1
 
   /** `header` and `answer` are filled anew before each `handleAnswer`. */
   constructor(state: SenderState, header: PacketHeader, answer: Answer) {
@@ -140,7 +140,7 @@ export class Settlement {
     state.trace.emit({ _tag: "EpochAdvanced", at: now, epoch: run.epochs.epoch })
   }
 
-  /** NAME: the receiver has lost the stream's name (spec §8.1). */
+  /** The receiver must hear STREAM again: it lost the name (spec §8.1), or is behind (spec §8.7). */
   #repeatStream(): void {
     const { stream, recovery } = this.#state.run
     if (!stream.answered) return
@@ -158,7 +158,8 @@ export class Settlement {
       return false
     }
     run.n = n
-    this.#reportBehind(n)
+    // It may not know that what it lacks was removed: STREAM says the lowest number held (spec §8.7).
+    if (n < backlog.queue.first - 1) this.#repeatStream()
     const advanced = n >= backlog.queue.first
     if (advanced) {
       backlog.dropThrough(n)
@@ -173,13 +174,6 @@ export class Settlement {
       state.asking.reset()
     }
     return advanced
-  }
-
-  /** Spec §8.7: the inbox is behind what this link knows to be stored and removed. */
-  #reportBehind(n: RecordNumber): void {
-    const isBehind = n < this.#state.backlog.queue.first - 1
-    if (isBehind && this.#behind !== n) this.#state.tell({ _tag: "InboxBehind", n })
-    this.#behind = isBehind ? n : -1
   }
 
   /** Turns what recovery decided into spans. True: records were ACKed. */
@@ -247,6 +241,8 @@ export class Settlement {
         state.forgetFlights()
       }
       state.tell({ _tag: "Refused", reason })
+      // A STORED below what was removed is not enough: it may be late word of a receiver that is gone (spec §8.7).
+      if (reason === RefusalReason.recordsGone) state.tell({ _tag: "InboxBehind", n: Math.max(0, state.run.n) })
       state.trace.emit({ _tag: "Refused", at: now, reason })
     } else if (accepted && state.refusal.active) {
       state.refusal.end()

@@ -27,6 +27,8 @@ export interface InboxEngine {
     through: number
   ) => Effect.Effect<{ readonly pruned: number; readonly transactions: number }, StoreError>
   readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
+  /** As the port's. */
+  readonly ended?: Effect.Effect<never, StoreError>
 }
 
 /** A call that waits for a transaction: batches to store, or a consumer's acknowledgement. */
@@ -98,13 +100,12 @@ export const makeInbox = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       const tickets = takeGroup()
       if (tickets.length === 0) return Effect.succeed(false)
-      return restore(engine.transact(groupOf(tickets.map((ticket) => ticket.item)))).pipe(
+      return Effect.suspend(() => restore(engine.transact(groupOf(tickets.map((ticket) => ticket.item))))).pipe(
         Effect.exit,
         Effect.map((exit) => {
           if (exit._tag === "Success") settle(tickets, exit.value)
           else {
-            const interrupted = exit.cause.reasons.every((reason) => reason._tag === "Interrupt")
-            const result = interrupted ? Effect.fail(line.closedError()) : Effect.failCause(exit.cause)
+            const result = Effect.fail(line.errorOf(exit.cause))
             for (const ticket of tickets) ticket.settle(result)
           }
           return true
@@ -114,16 +115,7 @@ export const makeInbox = Effect.fnUntraced(function* (
   )
 
   yield* Effect.addFinalizer(() => Effect.sync(() => line.close()))
-  yield* Effect.forkScoped(
-    Effect.gen(function* () {
-      for (;;) {
-        yield* wake.await
-        yield* Effect.yieldNow // whoever is ready to commit joins this transaction
-        wake.closeUnsafe()
-        while (yield* turn) yield* Effect.yieldNow
-      }
-    })
-  )
+  yield* Effect.forkScoped(line.run(wake, turn))
 
   /** Waits until an input's log is beyond a position. */
   const positionBeyond = (input: string, seen: number): Effect.Effect<number> =>
@@ -178,7 +170,8 @@ export const makeInbox = Effect.fnUntraced(function* (
         total += pruned
       }
     }),
-    summaries: engine.summaries
+    summaries: engine.summaries,
+    ...(engine.ended && { ended: engine.ended })
   }
 })
 
@@ -225,6 +218,7 @@ const groupOf = (calls: ReadonlyArray<Call>): InboxGroup => {
   const sizes = new Uint32Array(intents.reduce((sum, { batch }) => sum + batch.sizes.length, 0))
   let byte = 0
   let record = 0
+  assert(bytes.length === calls.reduce((sum, call) => sum + call.bytes, 0), "a batch was changed after it was given")
   for (const { batch } of intents) {
     bytes.set(batch.bytes, byte)
     sizes.set(batch.sizes, record)

@@ -6,7 +6,10 @@ import { openThread } from "./StoreThread.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 import type { InboxOpened, InboxOpening, InboxOperations } from "./worker/messages.ts"
 
-/** An inbox in an SQLite file, owned by this process while the layer lives. */
+/**
+ * An inbox in an SQLite file, owned by this process while the layer lives. Beside the file stand `.owner`, and
+ * `.reserve`: 4 MiB that let records be removed when the disk is full.
+ */
 export interface Options {
   readonly file: string
   /** The file never grows beyond this many bytes; commits fail with "full" instead (default: the disk decides). */
@@ -35,7 +38,8 @@ export const layer = (options: Options): Layer.Layer<Inbox, StoreError> =>
         read: (input, after, bounds) => thread.request("read", { input, after, bounds }),
         consumerPosition: (input, consumer) => thread.request("consumerPosition", { input, consumer }),
         prune: (input, through) => thread.request("prune", { input, through }),
-        summaries: thread.request("summaries", undefined)
+        summaries: thread.request("summaries", undefined),
+        ended: thread.ended
       })
     })
   )

@@ -3,6 +3,7 @@ import {
   OutboxFull,
   type OutboxState,
   type ProducerPosition,
+  recordOverhead,
   RecordTooLong,
   StoreError
 } from "@pure-link/ports"
@@ -26,6 +27,8 @@ import { WaitingLine } from "./WaitingLine.ts"
 export interface OutboxEngine {
   readonly transact: (group: OutboxGroup) => Effect.Effect<OutboxProgress, StoreError>
   readonly read: (from: RecordNumber, bounds: ReadBounds) => Effect.Effect<RecordBatch, StoreError>
+  /** As the port's. */
+  readonly ended?: Effect.Effect<never, StoreError>
 }
 
 export interface OutboxOptions {
@@ -55,14 +58,18 @@ export const makeOutbox = Effect.fnUntraced(function* (
   engine: OutboxEngine
 ): Effect.fn.Return<Outbox["Service"], never, Scope.Scope> {
   const { generation } = opened
-  let { bytes: heldBytes, deleted, last, removed } = opened
+  let { bytes: storedBytes, deleted, last, removed } = opened
   let lives: ReadonlyArray<Life> = livesFrom(opened.lives, removed)
   let registered = false
+  /** The last transaction found no room: what is removed makes some at once. */
+  let isFull = false
   const producers = new Map(opened.producers.map(({ position, producer }) => [producer, position]))
   const wake = Latch.makeUnsafe(true)
   const line = new WaitingLine<Chunk, RecordNumber>(file, () => {
     wake.openUnsafe()
   })
+
+  const heldBytes = (): number => storedBytes + recordOverhead * (last - deleted)
 
   /**
    * Removed rows get a transaction when there are enough, when nothing else is held, or when an append needs their
@@ -71,16 +78,16 @@ export const makeOutbox = Effect.fnUntraced(function* (
   const removalIsDue = (): boolean => {
     const rows = removed - deleted
     if (rows === 0) return false
-    const meanBytes = heldBytes / (last - deleted)
-    return rows >= lazyRows || rows * meanBytes >= lazyBytes || removed === last || line.next !== undefined
+    const meanBytes = storedBytes / (last - deleted)
+    return isFull || rows >= lazyRows || rows * meanBytes >= lazyBytes || removed === last || line.next !== undefined
   }
 
   const takeGroup = () => {
     let bytes = 0
     let records = 0
     return line.take((chunk) => {
-      const whole = bytes + chunk.bytes.length
-      if (heldBytes + whole > limitBytes) return false
+      const whole = bytes + countedBytes(chunk)
+      if (heldBytes() + whole > limitBytes) return false
       if (records > 0 && (whole > groupBytes || records + chunk.sizes.length > groupRecords)) return false
       bytes = whole
       records += chunk.sizes.length
@@ -94,35 +101,25 @@ export const makeOutbox = Effect.fnUntraced(function* (
       const tickets = takeGroup()
       if (tickets.length === 0 && !removalIsDue()) return Effect.succeed(false)
       const first = last + 1
-      const { bytes, sizes } = concatenate(tickets.map((ticket) => ticket.item))
-      const from = tickets.flatMap((ticket) => ticket.item.from ?? [])
-      const count = sizes.length
-      const newLife = registered || count === 0 ? undefined : life
-      return restore(engine.transact({ first, bytes, sizes, life: newLife, removed, producers: from })).pipe(
+      const chunks = tickets.map((ticket) => ticket.item)
+      const newLife = registered || !chunks.some((chunk) => chunk.sizes.length > 0) ? undefined : life
+      return Effect.suspend(() => restore(engine.transact({ first, ...groupOf(chunks), life: newLife, removed }))).pipe(
         Effect.exit,
         Effect.map((exit) => {
           if (exit._tag === "Failure") {
             const failing = tickets.length > 0 ? tickets : line.take((chunk) => chunk === line.next)
-            const interrupted = exit.cause.reasons.every((reason) => reason._tag === "Interrupt")
-            const result = interrupted ? Effect.fail(line.closedError()) : Effect.failCause(exit.cause)
+            const error = line.errorOf(exit.cause)
+            isFull = error.reason === "full"
+            const result = Effect.fail(error)
             for (const ticket of failing) ticket.settle(result)
             return failing.length > 0
           }
-          heldBytes = exit.value.bytes
-          deleted = exit.value.deleted
-          counters.transactions = exit.value.transactions
-          if (newLife !== undefined) {
-            lives = livesFrom([...lives, { life, first }], removed)
-            registered = true
-          }
-          for (const { position, producer } of from) producers.set(producer, position)
-          last += count
-          counters.records += count
-          let number = first
+          isFull = false
+          adopt(exit.value, newLife === undefined ? undefined : { life: newLife, first })
           for (const ticket of tickets) {
+            const number = last + 1
+            count(ticket.item)
             ticket.settle(Effect.succeed(number))
-            number += ticket.item.sizes.length
-            counters.bytes += ticket.item.bytes.length
           }
           return true
         })
@@ -130,29 +127,37 @@ export const makeOutbox = Effect.fnUntraced(function* (
     })
   )
 
+  /** A transaction was committed: so far has the file come. */
+  const adopt = ({ bytes, deleted: deletedNow, transactions }: OutboxProgress, newLife: Life | undefined): void => {
+    storedBytes = bytes
+    deleted = deletedNow
+    counters.transactions = transactions
+    if (newLife === undefined) return
+    lives = livesFrom([...lives, newLife], removed)
+    registered = true
+  }
+
+  /** The records of a chunk are on disk. */
+  const count = ({ bytes, from, sizes }: Chunk): void => {
+    last += sizes.length
+    counters.records += sizes.length
+    counters.bytes += bytes.length
+    if (from !== undefined) producers.set(from.producer, from.position)
+  }
+
   /** Leaves the line and writes how far was removed, so that the next opening need not hear it again. */
   const close = Effect.suspend(() => {
     line.close()
     if (removed === deleted) return Effect.void
-    const nothing = { first: last + 1, ...concatenate([]), life: undefined, producers: [] }
-    return Effect.ignore(engine.transact({ ...nothing, removed }))
+    return Effect.ignore(engine.transact({ first: last + 1, ...groupOf([]), life: undefined, removed }))
   })
 
   yield* Effect.addFinalizer(() => close)
-  yield* Effect.forkScoped(
-    Effect.gen(function* () {
-      for (;;) {
-        yield* wake.await
-        yield* Effect.yieldNow // whoever is ready to append joins this transaction
-        wake.closeUnsafe()
-        while (yield* turn) yield* Effect.yieldNow
-      }
-    })
-  )
+  yield* Effect.forkScoped(line.run(wake, turn))
 
   return {
     stream,
-    state: (): OutboxState => ({ generation, life, lowestHeld: removed + 1, last, lives, heldBytes }),
+    state: (): OutboxState => ({ generation, life, lowestHeld: removed + 1, last, lives, heldBytes: heldBytes() }),
     append: (chunk) =>
       Effect.suspend((): Effect.Effect<RecordNumber, RecordTooLong | OutboxFull | StoreError> => {
         const { bytes, from, sizes } = chunk
@@ -163,8 +168,9 @@ export const makeOutbox = Effect.fnUntraced(function* (
           total += size
         }
         assert(total === bytes.length, `sizes add up to ${total} B, not to the ${bytes.length} B given`)
-        if (total > limitBytes) return Effect.fail(new OutboxFull({ bytes: total, limit: limitBytes }))
-        return line.join(chunk)
+        const counted = countedBytes(chunk)
+        if (counted > limitBytes) return Effect.fail(new OutboxFull({ bytes: counted, limit: limitBytes }))
+        return line.join({ ...chunk, bytes: new Uint8Array(bytes), sizes: new Uint32Array(sizes) })
       }),
     producerPosition: (producer) => producers.get(producer),
     read: (from, most) =>
@@ -173,7 +179,9 @@ export const makeOutbox = Effect.fnUntraced(function* (
         if (from <= removed || records <= 0) {
           return Effect.succeed({ first: from, bytes: new Uint8Array(0), sizes: new Uint32Array(0) })
         }
-        return engine.read(from, { records, bytes: most.bytes })
+        return Effect.flatMap(engine.read(from, { records, bytes: most.bytes }), (batch) =>
+          batch.sizes.length > 0 || from <= removed ? Effect.succeed(batch) : Effect.fail(missing(file, from))
+        )
       }),
     removeThrough: (n) =>
       Effect.suspend(() => {
@@ -186,9 +194,22 @@ export const makeOutbox = Effect.fnUntraced(function* (
         lives = livesFrom(lives, removed)
         if (removalIsDue()) wake.openUnsafe()
         return Effect.void
-      })
+      }),
+    ...(engine.ended && { ended: engine.ended })
   }
 })
+
+/** A record that the file accounts for is not in it. */
+export const missing = (file: string, number: RecordNumber): StoreError =>
+  new StoreError({
+    reason: "unreadable",
+    file,
+    detail: `record ${number} is not in the file, which accounts for it: something else changed the file`,
+    remedy: "look at what is left with `pure-link outbox show`, and append what was not sent to a new outbox"
+  })
+
+/** What a chunk counts against the byte limit. */
+const countedBytes = ({ bytes, sizes }: Chunk): number => bytes.length + recordOverhead * sizes.length
 
 const assertProducer = ({ position, producer }: ProducerPosition): void => {
   const { length } = producer
@@ -203,10 +224,8 @@ const livesFrom = (lives: ReadonlyArray<Life>, removed: RecordNumber): ReadonlyA
   return start === 0 ? lives : lives.slice(start)
 }
 
-/**
- * Copies chunks into one buffer of their own, so that it can move to another thread and callers may use theirs again.
- */
-const concatenate = (chunks: ReadonlyArray<Chunk>): Chunk => {
+/** Copies chunks into one buffer of their own, which can move to another thread. */
+const groupOf = (chunks: ReadonlyArray<Chunk>): Pick<OutboxGroup, "bytes" | "sizes" | "producers"> => {
   const bytes = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.bytes.length, 0))
   const sizes = new Uint32Array(chunks.reduce((sum, chunk) => sum + chunk.sizes.length, 0))
   let byte = 0
@@ -217,5 +236,5 @@ const concatenate = (chunks: ReadonlyArray<Chunk>): Chunk => {
     byte += chunk.bytes.length
     record += chunk.sizes.length
   }
-  return { bytes, sizes }
+  return { bytes, sizes, producers: chunks.flatMap((chunk) => chunk.from ?? []) }
 }

@@ -8,7 +8,10 @@ import { openThread } from "./StoreThread.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 import type { OutboxOpened, OutboxOpening, OutboxOperations } from "./worker/messages.ts"
 
-/** An outbox in an SQLite file, owned by this process while the layer lives. */
+/**
+ * An outbox in an SQLite file, owned by this process while the layer lives. Beside the file stand `.owner`, and
+ * `.reserve`: 4 MiB that let records be removed when the disk is full.
+ */
 export interface Options {
   readonly file: string
   /** What the outbox is for. A file to which another stream's records were appended is refused. */
@@ -41,7 +44,8 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
       })
       return yield* makeOutbox({ file, stream, limitBytes, life: id64(entropy), counters }, thread.opened, {
         transact: (group) => Effect.uninterruptible(thread.request("transact", group, buffersOf(group))),
-        read: (from, bounds) => thread.request("read", { from, bounds })
+        read: (from, bounds) => thread.request("read", { from, bounds }),
+        ended: thread.ended
       })
     })
   )

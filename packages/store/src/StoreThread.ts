@@ -1,4 +1,5 @@
 import { StoreError } from "@pure-link/ports"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Worker } from "node:worker_threads"
@@ -15,6 +16,8 @@ export interface StoreThread<O extends Operations<O>, Opened> {
     request: O[K][0],
     transfer?: ReadonlyArray<ArrayBuffer>
   ) => Effect.Effect<O[K][1], StoreError>
+  /** Fails when the thread has ended without being told to, or refuses to do anything more. */
+  readonly ended: Effect.Effect<never, StoreError>
 }
 
 type Resume = (result: Effect.Effect<unknown, StoreError>) => void
@@ -28,13 +31,20 @@ export const openThread = Effect.fnUntraced(function* <
   const { file } = opening
   const waiting = new Map<number, Resume>()
   let nextId = 0
+  /** Why nothing more can be asked: the thread died, or the store is closed. */
   let dead: StoreError | undefined
+  let isClosing = false
+  const ended = Deferred.makeUnsafe<never, StoreError>()
   const storeError = (failure: Failure) => new StoreError({ file, ...failure })
 
   const start = Effect.callback<{ readonly worker: Worker; readonly opened: Opened }, StoreError>((resume) => {
     const worker = new Worker(program, { workerData: opening, execArgv: [] })
     const die = (detail: string) => {
-      dead ??= storeError({ reason: "failed", detail, remedy: "open the store again" })
+      if (isClosing) dead ??= storeError({ reason: "failed", detail: "the store is closed", remedy: "open it again" })
+      else {
+        dead ??= storeError({ reason: "died", detail, remedy: "restart the program: nothing is stored", isFinal: true })
+        Deferred.doneUnsafe(ended, Effect.fail(dead))
+      }
       const waiters = [...waiting.values()]
       waiting.clear()
       for (const waiter of waiters) waiter(Effect.fail(dead))
@@ -42,16 +52,21 @@ export const openThread = Effect.fnUntraced(function* <
     worker.on("message", (reply: Reply) => {
       const waiter = waiting.get(reply.id)
       waiting.delete(reply.id)
+      if ("failure" in reply && reply.failure.isFinal) {
+        Deferred.doneUnsafe(ended, Effect.fail(storeError(reply.failure)))
+      }
       waiter?.("failure" in reply ? Effect.fail(storeError(reply.failure)) : Effect.succeed(reply.reply))
     })
     worker.on("error", (cause) => die(`its thread died: ${String(cause)}`))
-    worker.on("exit", () => die("the store is closed"))
+    worker.on("messageerror", (cause) => die(`its thread cannot be understood: ${String(cause)}`))
+    worker.on("exit", (code) => die(`its thread ended by itself, with code ${code}`))
     waiting.set(nextId++, (result) => resume(Effect.map(result, (opened) => ({ worker, opened: opened as Opened }))))
   })
 
   const stop = ({ worker }: { readonly worker: Worker }) =>
     Effect.callback<void>((resume) => {
       if (dead !== undefined) return resume(Effect.void)
+      isClosing = true
       worker.once("exit", () => resume(Effect.void))
       worker.postMessage({ id: nextId++, operation: closing, request: undefined } satisfies Request)
     })
@@ -64,5 +79,5 @@ export const openThread = Effect.fnUntraced(function* <
       waiting.set(id, resume as Resume)
       worker.postMessage({ id, operation, request: body } satisfies Request, transfer)
     })
-  return { opened, request }
+  return { opened, request, ended: Deferred.await(ended) }
 })

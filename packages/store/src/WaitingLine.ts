@@ -1,5 +1,8 @@
 import { StoreError } from "@pure-link/ports"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
+import * as Option from "effect/Option"
 
 /**
  * Calls that wait, first come first served, to become part of a transaction. A call may leave while it waits; once
@@ -20,7 +23,9 @@ export class WaitingLine<Item, A> {
   readonly #file: string
   readonly #changed: () => void
   #places: Array<Place<Item, A>> = []
-  #closed = false
+  readonly #taken = new Set<Place<Item, A>>()
+  /** Why the line is closed, once it is. */
+  #closed: StoreError | undefined
 
   /** `changed` is called when a call joins or leaves the line. */
   constructor(file: string, changed: () => void) {
@@ -31,13 +36,14 @@ export class WaitingLine<Item, A> {
   /** Joins the line, and waits until the call is settled. */
   join(item: Item): Effect.Effect<A, StoreError> {
     return Effect.callback<A, StoreError>((resume) => {
-      if (this.#closed) return resume(Effect.fail(this.closedError()))
+      if (this.#closed) return resume(Effect.fail(this.#closed))
       let ended: (() => void) | undefined
       const place: Place<Item, A> = {
         item,
         state: "waiting",
         settle: (result) => {
           place.state = "ended"
+          this.#taken.delete(place)
           resume(result)
           ended?.()
         }
@@ -66,14 +72,52 @@ export class WaitingLine<Item, A> {
   /** Takes calls from the front while `wanted` says so. */
   take(wanted: (item: Item) => boolean): Array<Ticket<Item, A>> {
     let count = 0
-    while (count < this.#places.length && wanted(this.#places[count]!.item)) this.#places[count++]!.state = "taken"
-    return this.#places.splice(0, count)
+    while (count < this.#places.length && wanted(this.#places[count]!.item)) count++
+    const taken = this.#places.splice(0, count)
+    for (const place of taken) {
+      place.state = "taken"
+      this.#taken.add(place)
+    }
+    return taken
   }
 
-  /** Ends the line: who waits, and who comes later, fails. */
-  close(): void {
-    this.#closed = true
-    for (const place of this.#places.splice(0)) place.settle(Effect.fail(this.closedError()))
+  /** Ends the line: who waits or was taken, and who comes later, fails. */
+  close(error: StoreError = this.closedError()): void {
+    this.#closed ??= error
+    for (const place of [...this.#taken, ...this.#places.splice(0)]) place.settle(Effect.fail(this.#closed))
+  }
+
+  /**
+   * Takes turns for ever, whenever `wake` is open and until a turn finds nothing to do. However it ends, the line is
+   * closed then, so that nobody waits for a turn that does not come.
+   */
+  run(wake: Latch.Latch, turn: Effect.Effect<boolean>): Effect.Effect<never> {
+    const turns: Effect.Effect<never> = Effect.gen(function* () {
+      for (;;) {
+        yield* wake.await
+        yield* Effect.yieldNow // whoever is ready to join shares this transaction
+        wake.closeUnsafe()
+        while (yield* turn) yield* Effect.yieldNow
+      }
+    })
+    return Effect.onError(turns, (cause) => Effect.sync(() => this.close(this.errorOf(cause))))
+  }
+
+  /** What a call is settled with whose transaction ended in this way: an error of the code is a typed one too. */
+  errorOf(cause: Cause.Cause<StoreError>): StoreError {
+    const failure = Cause.findErrorOption(cause)
+    if (Option.isSome(failure)) return failure.value
+    return Cause.hasInterruptsOnly(cause) ? this.closedError() : this.#defectError(cause)
+  }
+
+  /** Nothing was done, for the reason that this cause has. */
+  #defectError(cause: Cause.Cause<unknown>): StoreError {
+    return new StoreError({
+      reason: "failed",
+      file: this.#file,
+      detail: `nothing was written because of an error of Pure Link itself: ${Cause.pretty(cause)}`,
+      remedy: "open the store again, and report it"
+    })
   }
 
   closedError(): StoreError {

@@ -15,6 +15,7 @@ import { inboxKind, logIdOf, prepareInboxRead, readRows, readSummaries } from ".
 import { type OutboxStream, outboxKind, prepareRead, readBatch, readContents, readHeld } from "./file/outboxFile.ts"
 import type { ReadBounds } from "./file/reading.ts"
 import { recordsOf } from "./InboxFront.ts"
+import { missing } from "./OutboxFront.ts"
 
 /**
  * Looking into a file that another process may own: for tools that list, count and show. Each call sees one moment and
@@ -59,7 +60,9 @@ export const readOutbox = Effect.fnUntraced(function* (
       look((db) => {
         const { last, removed } = readContents(db)
         const records = from > removed ? Math.max(0, Math.min(most.records, last - from + 1)) : 0
-        return readBatch(prepareRead(db), from, { records, bytes: most.bytes })
+        const batch = readBatch(prepareRead(db), from, { records, bytes: most.bytes })
+        if (records > 0 && batch.sizes.length === 0 && from > readContents(db).removed) throw missing(file, from)
+        return batch
       })
   }
 })
@@ -81,7 +84,10 @@ export const readInbox = Effect.fnUntraced(function* (
 
 const openReader = (file: string, kind: Kind) => {
   const attempt = <A>(body: () => A): Effect.Effect<A, StoreError> =>
-    Effect.try({ try: body, catch: (cause) => new StoreError({ file, ...failureOf(cause) }) })
+    Effect.try({
+      try: body,
+      catch: (cause) => (cause instanceof StoreError ? cause : new StoreError({ file, ...failureOf(cause) }))
+    })
   return Effect.acquireRelease(
     attempt(() => openForReading(file, kind)),
     (db) => Effect.sync(() => db.close())

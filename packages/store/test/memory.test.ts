@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Entropy, Inbox, Outbox, StoreError } from "@pure-link/ports"
+import { Entropy, Inbox, Outbox, recordOverhead, StoreError } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -145,7 +145,7 @@ describe("a store in the middle of a commit", () => {
         assert.strictEqual((yield* Fiber.join(waiting))._tag, "StoreError")
         broken = false
         assert.strictEqual(yield* outbox.append(one), 2)
-      }).pipe(Effect.provide(outboxLayer({ beforeCommit, limitBytes: 1 })))
+      }).pipe(Effect.provide(outboxLayer({ beforeCommit, limitBytes: 1 + recordOverhead })))
     })
   )
 

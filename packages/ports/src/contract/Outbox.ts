@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { Entropy } from "../Entropy.ts"
-import { Outbox } from "../Outbox.ts"
+import { Outbox, recordOverhead } from "../Outbox.ts"
 import type { StoreError } from "../StoreError.ts"
 import { followSteps, OutboxModel, OutboxSteps } from "./outboxModel.ts"
 import { recordsOf } from "./records.ts"
@@ -58,11 +58,16 @@ export const outboxContract = (
           })
         )
         assert.notStrictEqual(before.generation, 0n)
-        assert.strictEqual(before.heldBytes, 366)
+        assert.strictEqual(before.heldBytes, counted(366, 4))
         yield* opened(place, (outbox) =>
           Effect.gen(function* () {
             const state = outbox.state()
-            assert.deepInclude(state, { generation: before.generation, lowestHeld: 1, last: 4, heldBytes: 366 })
+            assert.deepInclude(state, {
+              generation: before.generation,
+              lowestHeld: 1,
+              last: 4,
+              heldBytes: counted(366, 4)
+            })
             const batch = yield* outbox.read(1, { records: 100, bytes: 1_000 })
             assert.deepStrictEqual(batch, { first: 1, ...recordsOf(1, [5, 0, 300, 61]) })
             assert.strictEqual(yield* outbox.append(recordsOf(5, [1])), 5)
@@ -125,9 +130,9 @@ export const outboxContract = (
           place,
           (outbox) =>
             Effect.gen(function* () {
-              yield* outbox.append(recordsOf(1, [60, 40]))
-              const big = yield* Effect.forkChild(outbox.append(recordsOf(3, [70])), { startImmediately: true })
-              const small = yield* Effect.forkChild(outbox.append(recordsOf(4, [0, 30])), { startImmediately: true })
+              yield* outbox.append(recordsOf(1, [40, 60]))
+              const big = yield* Effect.forkChild(outbox.append(recordsOf(3, [80])), { startImmediately: true })
+              const small = yield* Effect.forkChild(outbox.append(recordsOf(4, [0, 20])), { startImmediately: true })
               yield* quiet(outbox)
               assert.strictEqual(outbox.state().last, 2)
               yield* outbox.removeThrough(1)
@@ -137,10 +142,10 @@ export const outboxContract = (
               assert.strictEqual(yield* Fiber.join(big), 3)
               assert.strictEqual(yield* Fiber.join(small), 4)
               const batch = yield* outbox.read(3, { records: 9, bytes: 999 })
-              assert.deepStrictEqual(batch, { first: 3, ...recordsOf(3, [70, 0, 30]) })
-              assert.strictEqual(outbox.state().heldBytes, 100)
+              assert.deepStrictEqual(batch, { first: 3, ...recordsOf(3, [80, 0, 20]) })
+              assert.strictEqual(outbox.state().heldBytes, counted(100, 3))
             }),
-          100
+          counted(100, 3)
         )
       })
     )
@@ -153,10 +158,45 @@ export const outboxContract = (
           (outbox) =>
             Effect.gen(function* () {
               const error = yield* Effect.flip(outbox.append(recordsOf(1, [60, 41])))
-              assert.deepInclude(error, { _tag: "OutboxFull", bytes: 101, limit: 100 })
+              assert.deepInclude(error, { _tag: "OutboxFull", bytes: counted(101, 2), limit: counted(100, 2) })
               assert.strictEqual(yield* outbox.append(recordsOf(1, [60, 40])), 1)
             }),
-          100
+          counted(100, 2)
+        )
+      })
+    )
+
+    it.effect("bounds empty records too", () =>
+      Effect.gen(function* () {
+        const place = yield* makePlace
+        const body = (outbox: Outbox["Service"]) =>
+          Effect.gen(function* () {
+            yield* outbox.append(recordsOf(1, [0, 0]))
+            const waiting = yield* Effect.forkChild(outbox.append(recordsOf(3, [0])), { startImmediately: true })
+            yield* quiet(outbox)
+            assert.strictEqual(outbox.state().last, 2)
+            yield* outbox.removeThrough(2)
+            assert.strictEqual(yield* Fiber.join(waiting), 3)
+          })
+        yield* opened(place, body, counted(0, 2))
+      })
+    )
+
+    it.effect("has its own copy of what is appended, and is not harmed by what was given away before", () =>
+      Effect.gen(function* () {
+        const place = yield* makePlace
+        yield* opened(place, (outbox) =>
+          Effect.gen(function* () {
+            const { bytes, sizes } = recordsOf(1, [9, 4])
+            const appending = yield* Effect.forkChild(outbox.append({ bytes, sizes }), { startImmediately: true })
+            structuredClone([bytes, sizes], { transfer: [bytes.buffer, sizes.buffer] as Array<ArrayBuffer> })
+            assert.strictEqual(yield* Fiber.join(appending), 1)
+            const late = yield* Effect.exit(outbox.append({ bytes, sizes: Uint32Array.of(13) }))
+            assert.strictEqual(late._tag, "Failure")
+            assert.strictEqual(yield* outbox.append(recordsOf(3, [5])), 3)
+            const batch = yield* outbox.read(1, { records: 9, bytes: 99 })
+            assert.deepStrictEqual(batch, { first: 1, ...recordsOf(1, [9, 4, 5]) })
+          })
         )
       })
     )
@@ -178,7 +218,7 @@ export const outboxContract = (
               yield* quiet(outbox)
               assert.strictEqual(outbox.state().last, 2)
             }),
-          100
+          counted(100, 2)
         )
       })
     )
@@ -315,13 +355,13 @@ export const outboxContract = (
               assert.isUndefined(outbox.producerPosition("a.log"))
               yield* outbox.append({ ...recordsOf(1, [3]), ...at("a.log", 3) })
               yield* outbox.append({ ...recordsOf(2, [4]), ...at("b.log", 2 ** 53 - 1) })
-              const error = yield* Effect.flip(outbox.append({ ...recordsOf(3, [99]), ...at("a.log", 102) }))
+              const error = yield* Effect.flip(outbox.append({ ...recordsOf(3, [999]), ...at("a.log", 102) }))
               assert.strictEqual(error._tag, "OutboxFull")
               yield* outbox.append({ ...recordsOf(3, [5]), ...at("a.log", 8) })
               yield* outbox.append(recordsOf(4, [1]))
               assert.strictEqual(outbox.producerPosition("a.log"), 8)
             }),
-          50
+          counted(50, 4)
         )
         yield* opened(place, (outbox) =>
           Effect.sync(() => {
@@ -402,6 +442,9 @@ export const outboxContract = (
     )
   })
 }
+
+/** What records count against the limit. */
+const counted = (bytes: number, records: number): number => bytes + recordOverhead * records
 
 /** Lets everything that was asked for so far reach the store and come back. */
 const quiet = Effect.fnUntraced(function* (outbox: Outbox["Service"]) {

@@ -1,7 +1,9 @@
 import { statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { fail, failureOf } from "./failure.ts"
+import { fail, FileFailure, failureOf, remedies } from "./failure.ts"
+import { judgePath, PathWatch } from "./paths.ts"
 import { takeOwnership, truePath } from "./owner.ts"
+import { Reserve } from "./reserve.ts"
 
 /**
  * A database file of this room: who may open it, what it is, and how it is written. WAL with synchronous=FULL, so that
@@ -31,6 +33,8 @@ export interface FileLimits {
 const pageBytes = 8_192
 /** Every so many pages of log are copied back into the database. */
 const checkpointPages = 1_024
+/** Copying the log back may let the database grow, which is not what the reserve is for. */
+const withoutCheckpoints = "PRAGMA wal_autocheckpoint=0"
 /** A log is cut back to this length when it is reused. */
 const keptLogBytes = 64 * 1_048_576
 const defaultLogBytes = 256 * 1_048_576
@@ -48,21 +52,23 @@ export class OwnedDatabase {
   readonly #owner: DatabaseSync
   readonly #log: string
   readonly #logBytes: number
+  readonly #paths: PathWatch
+  readonly #reserve: Reserve
 
   constructor(file: string, kind: Kind, limits: FileLimits) {
     const path = truePath(file)
+    judgePath(path)
     this.#owner = takeOwnership(path, () => holderOf(path, kind))
     this.#log = `${path}-wal`
     this.#logBytes = limits.logBytes ?? defaultLogBytes
+    this.#reserve = new Reserve(path)
     try {
-      this.db = new DatabaseSync(path, { timeout: busyMillis })
+      const opened = this.#withReserve(() => openForWriting(path, kind, this.#logBytes))
+      this.db = opened.db
+      if (this.#reserve.isLent) this.db.exec(withoutCheckpoints)
       try {
-        const fresh = identify(this.db, kind) === "empty"
-        prepareForWriting(this.db, fresh, this.#logBytes)
-        this.transaction(() => {
-          if (fresh) createFile(this.db, kind)
-          this.db.prepare("INSERT OR REPLACE INTO meta VALUES ('owner', ?)").run(process.pid)
-        })
+        this.#claim(opened.fresh, kind)
+        this.#paths = new PathWatch(path)
         if (limits.fileBytes !== undefined) pragma(this.db, `max_page_count=${Math.ceil(limits.fileBytes / pageBytes)}`)
       } catch (cause) {
         this.db.close()
@@ -72,13 +78,42 @@ export class OwnedDatabase {
       this.#owner.close()
       throw cause
     }
+    if (!this.#reserve.isLent) this.#reserve.claim()
+  }
+
+  /** Makes a fresh file ours, and notes in it who owns it; the note is not worth a failure when there is no room. */
+  #claim(fresh: boolean, kind: Kind): void {
+    try {
+      this.transaction(() => {
+        if (fresh) createFile(this.db, kind)
+        this.db.prepare("INSERT OR REPLACE INTO meta VALUES ('owner', ?)").run(process.pid)
+      })
+    } catch (cause) {
+      if (fresh || failureOf(cause).reason !== "full") throw cause
+    }
   }
 
   /** Runs `body` in one transaction: on disk when it returns, undone when it throws. */
   transaction<A>(body: () => A): A {
+    if (this.#reserve.isLent) {
+      if (!this.#reserve.claim()) {
+        fail("full", "the disk is full, and what little room is left is kept for removals", remedies.full)
+      }
+      this.db.exec(`PRAGMA wal_autocheckpoint=${checkpointPages}`)
+    }
+    return this.#transaction(body)
+  }
+
+  /** A transaction that makes room: on a full disk it gets the room that was kept for it. */
+  removal<A>(body: () => A): A {
+    return this.#withReserve(() => this.#transaction(body))
+  }
+
+  #transaction<A>(body: () => A): A {
     this.#boundLog()
     this.db.exec("BEGIN IMMEDIATE")
     try {
+      this.#paths?.check() // while the right to write is held: who opens the file now waits for it
       const result = body()
       this.db.exec("COMMIT")
       this.transactions++
@@ -89,11 +124,37 @@ export class OwnedDatabase {
     }
   }
 
+  /** What has no room is tried again with the reserve, and then with what an emptied log may give. */
+  #withReserve<A>(run: () => A): A {
+    const isDiskFull = (cause: unknown) => failureOf(cause).reason === "full" && !(cause instanceof FileFailure)
+    try {
+      return run()
+    } catch (cause) {
+      if (!isDiskFull(cause)) throw cause
+      if (!this.#reserve.lend()) return this.#withEmptyLog(run, cause)
+      this.db?.exec(withoutCheckpoints)
+    }
+    try {
+      return run()
+    } catch (cause) {
+      if (!isDiskFull(cause)) throw cause
+      return this.#withEmptyLog(run, cause)
+    }
+  }
+
+  #withEmptyLog<A>(run: () => A, cause: unknown): A {
+    if (this.db === undefined) throw cause
+    emptyLog(this.db)
+    return run()
+  }
+
   /** Closes the file with its log emptied, then gives it up. */
   close(): void {
     try {
-      this.db.exec("PRAGMA busy_timeout=0; PRAGMA wal_checkpoint(TRUNCATE)")
+      const isOurs = this.#paths.isSame
+      if (isOurs && !this.#reserve.isLent) emptyLog(this.db)
       this.db.close()
+      if (isOurs) this.#reserve.claim()
     } finally {
       this.#owner.close()
     }
@@ -112,6 +173,30 @@ export class OwnedDatabase {
       `the write-ahead log has ${bytes} B, and another process keeps a read transaction open that forbids emptying it`,
       "end that reader; it is tried again"
     )
+  }
+}
+
+/** Opens a file that is ours or empty. */
+const openForWriting = (path: string, kind: Kind, logBytes: number) => {
+  const db = new DatabaseSync(path, { timeout: busyMillis })
+  try {
+    const fresh = identify(db, kind) === "empty"
+    prepareForWriting(db, fresh, logBytes)
+    return { db, fresh }
+  } catch (cause) {
+    db.close()
+    throw cause
+  }
+}
+
+/** Empties the log if nothing forbids it: what it holds is as safe there as in the database. */
+const emptyLog = (db: DatabaseSync): void => {
+  try {
+    db.exec("PRAGMA busy_timeout=0; PRAGMA wal_checkpoint(TRUNCATE)")
+  } catch {
+    // No room for what the database has grown by; the log stays, and the next opening reads it.
+  } finally {
+    db.exec(`PRAGMA busy_timeout=${busyMillis}`)
   }
 }
 

@@ -8,6 +8,8 @@ export interface Failure {
   readonly reason: StoreFailure
   readonly detail: string
   readonly remedy: string
+  /** Nothing will be done any more, however often it is asked. */
+  readonly isFinal?: boolean | undefined
 }
 
 export class FileFailure extends Error {
@@ -23,12 +25,13 @@ export const fail = (reason: StoreFailure, detail: string, remedy: string): neve
   throw new FileFailure({ reason, detail, remedy })
 }
 
-const remedies: Record<StoreFailure, string> = {
+export const remedies: Record<StoreFailure, string> = {
   locked: "stop the other process, or wait until it has ended",
   unreadable: "restore the file from a backup, or move it away to begin with an empty one",
   version: "use the later version of Pure Link that made the file",
   full: "make room on the disk or raise the quota; it is tried again",
   permission: "make sure that the folder exists and that this user may read and write it and the file",
+  died: "open the store again: restart the program",
   failed: "look at the disk and the system's log, then open the file again"
 }
 
@@ -43,6 +46,11 @@ const reasonOfCode: Readonly<Record<number, StoreFailure>> = {
   14: "permission", // SQLITE_CANTOPEN
   23: "permission", // SQLITE_AUTH
   26: "unreadable" // SQLITE_NOTADB
+}
+
+/** Extended codes that mean something else than their primary ones. */
+const reasonOfExtendedCode: Readonly<Record<number, StoreFailure>> = {
+  4874: "full" // SQLITE_IOERR_SHMSIZE: no room for the log's index
 }
 
 /** The codes of Node's own errors, from looking at files and folders. */
@@ -62,7 +70,7 @@ export const failureOf = (cause: unknown): Failure => {
   const { code, errcode, message } = cause as { code?: unknown; errcode?: unknown; message?: unknown }
   const reason =
     typeof errcode === "number"
-      ? reasonOfCode[errcode & 0xff]
+      ? (reasonOfExtendedCode[errcode] ?? reasonOfCode[errcode & 0xff])
       : typeof code === "string"
         ? reasonOfErrno[code]
         : undefined

@@ -98,8 +98,10 @@ export class InboxFile {
   readonly contents: InboxContents
   readonly #owned: OwnedDatabase
   readonly #db: DatabaseSync
-  readonly #logs = new Map<string, Log>()
-  readonly #sources = new Map<string, number>()
+  #logs = new Map<string, Log>()
+  #sources = new Map<string, number>()
+  /** Whether a transaction that was undone may have changed them: they are read again before they are used again. */
+  #isStale = true
   readonly #statements: Statements
 
   constructor(file: string, limits: FileLimits) {
@@ -108,7 +110,7 @@ export class InboxFile {
     try {
       this.contents = readInboxContents(this.#db)
       this.#statements = prepareStatements(this.#db)
-      this.#forget()
+      this.#recall()
     } catch (cause) {
       this.#owned.close()
       throw cause
@@ -119,6 +121,7 @@ export class InboxFile {
   transact(group: InboxGroup): InboxProgress {
     const outcomes: Array<CommitOutcome> = []
     const grown = new Set<string>()
+    this.#recall()
     try {
       this.#owned.transaction(() => {
         let record = 0
@@ -132,7 +135,7 @@ export class InboxFile {
         for (const acknowledgement of group.acknowledgements) this.#acknowledge(acknowledgement)
       })
     } catch (cause) {
-      this.#forget()
+      this.#isStale = true
       throw cause
     }
     const positions = [...grown].map((input) => [input, this.#logs.get(input)!.position] as const)
@@ -140,6 +143,7 @@ export class InboxFile {
   }
 
   read(input: string, after: number, bounds: ReadBounds): InboxRows {
+    this.#recall()
     const log = this.#logs.get(input)
     return log === undefined ? noRows() : readRows(log.read, after, bounds)
   }
@@ -155,6 +159,7 @@ export class InboxFile {
 
   /** Deletes the oldest records up to a position, as many as one transaction may. Cursors stay (spec §2.3). */
   prune(input: string, through: number): { readonly pruned: number; readonly transactions: number } {
+    this.#recall()
     const log = this.#logs.get(input)
     if (log === undefined) return { pruned: 0, transactions: this.#owned.transactions }
     const rows = this.#db
@@ -170,7 +175,7 @@ export class InboxFile {
       pruned++
     }
     if (pruned === 0) return { pruned, transactions: this.#owned.transactions }
-    this.#owned.transaction(() => {
+    this.#owned.removal(() => {
       this.#db.prepare(`DELETE FROM log_${log.id} WHERE position <= ?`).run(Number(rows[pruned - 1]!["position"]))
       this.#statements.setInput.run(log.position, log.records - pruned, log.bytes - bytes, log.id)
     })
@@ -253,30 +258,31 @@ export class InboxFile {
         position INTEGER PRIMARY KEY, source INTEGER NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL
       ) STRICT
     `)
-    return this.#openLog(input, id, 0, 0, 0)
-  }
-
-  #openLog(input: string, id: number, position: number, records: number, bytes: number): Log {
-    const insert = this.#db.prepare(`INSERT INTO log_${id} VALUES (?, ?, ?, ?)`)
-    const log = { id, insert, read: prepareInboxRead(this.#db, id), position, records, bytes }
+    const log = this.#openLog(id, 0, 0, 0)
     this.#logs.set(input, log)
     return log
   }
 
-  /**
-   * Reads again what a transaction that was undone may have changed in memory, and what a fresh opening knows nothing
-   * of.
-   */
-  #forget(): void {
-    this.#logs.clear()
-    this.#sources.clear()
+  #openLog(id: number, position: number, records: number, bytes: number): Log {
+    const insert = this.#db.prepare(`INSERT INTO log_${id} VALUES (?, ?, ?, ?)`)
+    return { id, insert, read: prepareInboxRead(this.#db, id), position, records, bytes }
+  }
+
+  /** Reads inputs and sources, if what is in memory may not be what is on disk. Fails leaving it so. */
+  #recall(): void {
+    if (!this.#isStale) return
+    const sources = new Map<string, number>()
+    const logs = new Map<string, Log>()
     for (const row of this.#db.prepare("SELECT id, source FROM sources").all()) {
-      this.#sources.set(String(row["source"]), Number(row["id"]))
+      sources.set(String(row["source"]), Number(row["id"]))
     }
     for (const row of this.#db.prepare("SELECT id, input, last_position, records, bytes FROM inputs").all()) {
       const [id, position, records, bytes] = [row["id"], row["last_position"], row["records"], row["bytes"]]
-      this.#openLog(String(row["input"]), Number(id), Number(position), Number(records), Number(bytes))
+      logs.set(String(row["input"]), this.#openLog(Number(id), Number(position), Number(records), Number(bytes)))
     }
+    this.#sources = sources
+    this.#logs = logs
+    this.#isStale = false
   }
 }
 

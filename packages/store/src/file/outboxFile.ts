@@ -99,14 +99,17 @@ export class OutboxFile {
   /** Appends and removes in one transaction; nothing of it is done when it throws. */
   transact(group: OutboxGroup): OutboxProgress {
     const { db } = this.#owned
-    const next = { ...this.#progress }
-    this.#owned.transaction(() => {
+    let next = this.#progress
+    const body = () => {
+      next = { ...this.#progress }
       if (group.removed > next.removed) next.removed = group.removed
       if (next.deleted < next.removed) deleteSlice(db, next) // first: the rows to come may need the room
       if (group.sizes.length > 0) this.#append(group, next)
       for (const { position, producer } of group.producers) this.#setProducer.run(producer, position)
       this.#setProgress.run(next.last, next.removed, next.deleted, next.bytes)
-    })
+    }
+    if (group.sizes.length === 0) this.#owned.removal(body)
+    else this.#owned.transaction(body)
     this.#progress = next
     return { deleted: next.deleted, bytes: next.bytes, transactions: this.#owned.transactions }
   }
@@ -204,12 +207,14 @@ export const prepareRead = (db: DatabaseSync): StatementSync => {
   return statement
 }
 
-/** Records from `from` on; none if that one is not there. */
+/** Consecutive records from `from` on; none if that one is not there. */
 export const readBatch = (statement: StatementSync, from: RecordNumber, bounds: ReadBounds): RecordBatch => {
   const { bytes, rows, sizes } = readSome(statement, [from, bounds.records], 1, bounds)
-  const consecutive = rows.length === 0 || (rows[0]![0] === from && rows.at(-1)![0] === from + rows.length - 1)
-  if (consecutive) return { first: from, bytes, sizes }
-  return { first: from, bytes: new Uint8Array(0), sizes: new Uint32Array(0) }
+  let count = 0
+  let length = 0
+  while (count < rows.length && rows[count]![0] === from + count) length += sizes[count++]!
+  if (count === rows.length) return { first: from, bytes, sizes }
+  return { first: from, bytes: bytes.slice(0, length), sizes: sizes.slice(0, count) }
 }
 
 const nameStream = (db: DatabaseSync, stream: OutboxStream, generation: Id64): void => {

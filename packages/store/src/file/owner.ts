@@ -29,7 +29,7 @@ export const truePath = (file: string): string => {
 export const takeOwnership = (path: string, describeHolder: () => string): DatabaseSync => {
   const owner = new DatabaseSync(`${path}.owner`, { timeout: patienceMillis })
   try {
-    owner.exec("BEGIN EXCLUSIVE")
+    owner.exec("PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE") // no journal: a full disk has no room for one
     return owner
   } catch (cause) {
     owner.close()

@@ -25,12 +25,18 @@ export const readSome = (
 ): SomeRows => {
   const rows: Array<ReadonlyArray<SQLOutputValue>> = []
   let total = 0
-  for (const row of statement.iterate(...parameters) as Iterable<unknown> as Iterable<ReadonlyArray<SQLOutputValue>>) {
-    const size = (row[bytesColumn] as Uint8Array).length
-    if (rows.length > 0 && total + size > bounds.bytes) break
-    rows.push(row)
-    total += size
-    if (rows.length >= bounds.records) break
+  try {
+    for (const row of statement.iterate(...parameters) as Iterable<unknown> as Iterable<
+      ReadonlyArray<SQLOutputValue>
+    >) {
+      const size = (row[bytesColumn] as Uint8Array).length
+      if (rows.length > 0 && total + size > bounds.bytes) break
+      rows.push(row)
+      total += size
+      if (rows.length >= bounds.records) break
+    }
+  } catch (cause) {
+    if (rows.length === 0) throw cause // what stands before a damaged page is given; the next read begins at it
   }
   const bytes = new Uint8Array(total)
   const sizes = new Uint32Array(rows.length)

@@ -1,0 +1,336 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Entropy, Inbox, Outbox, StoreError } from "@pure-link/ports"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { InboxFile } from "../src/file/inboxFile.ts"
+import { OutboxFile, type OutboxGroup, type OutboxProgress } from "../src/file/outboxFile.ts"
+import { InboxMemory, InboxSqlite, OutboxSqlite, readOutbox, storeCounters } from "../src/index.ts"
+import { makeOutbox } from "../src/OutboxFront.ts"
+import { openThread } from "../src/StoreThread.ts"
+import { temporaryFolder } from "./places.ts"
+import type { DyingOperations } from "./processes/dyingThread.ts"
+
+/** What must never become silence: defects, records that are gone, a dead thread, a file that got a second owner. */
+
+const stream = { source: "shop", input: "orders", shape: 1n }
+const records = (count: number, size: number) => ({
+  bytes: new Uint8Array(count * size).fill(7),
+  sizes: new Uint32Array(count).fill(size)
+})
+const intent = (first: number, count = 1) => ({
+  source: "shop",
+  input: "orders",
+  generation: 1n,
+  lives: [{ life: 7n, first: 1 }],
+  batch: { first, ...records(count, 1) }
+})
+const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "store"))
+const outboxLayer = (file: string) => Layer.provide(OutboxSqlite.layer({ file, stream }), Entropy.layerSeeded(3))
+const withOutbox = <A, E>(file: string, body: (outbox: Outbox["Service"]) => Effect.Effect<A, E>) =>
+  Effect.provide(Effect.flatMap(Outbox, body), outboxLayer(file))
+const withInbox = <A, E>(file: string, body: (inbox: Inbox["Service"]) => Effect.Effect<A, E>) =>
+  Effect.provide(Effect.flatMap(Inbox, body), InboxSqlite.layer({ file }))
+const change = (file: string, sql: string): void => {
+  const db = new DatabaseSync(file)
+  db.exec(sql)
+  db.close()
+}
+
+/** Lets statements fail with a result code of SQLite's, until what is returned is called. */
+const breakSql = (codeFor: (sql: string) => number | undefined) => {
+  const { exec, prepare } = DatabaseSync.prototype
+  const failOn = (sql: string) => {
+    const errcode = codeFor(sql)
+    if (errcode !== undefined) throw Object.assign(new Error("disk I/O error"), { errcode })
+  }
+  DatabaseSync.prototype.exec = function (sql) {
+    failOn(sql)
+    return exec.call(this, sql)
+  }
+  DatabaseSync.prototype.prepare = function (sql, ...rest) {
+    failOn(sql)
+    return prepare.call(this, sql, ...rest)
+  }
+  return () => void Object.assign(DatabaseSync.prototype, { exec, prepare })
+}
+
+describe("a defect in a turn", () => {
+  const front = (transact: (group: OutboxGroup) => Effect.Effect<OutboxProgress, StoreError>) =>
+    makeOutbox(
+      { file: "front", stream, limitBytes: 1_000, life: 2n, counters: storeCounters() },
+      { stream, generation: 1n, last: 0, removed: 0, deleted: 0, bytes: 0, lives: [], producers: [] },
+      { transact, read: () => Effect.die("not read here") }
+    )
+  const progress = ({ bytes }: OutboxGroup) =>
+    Effect.succeed({ deleted: 0, bytes: bytes.length, transactions: 1 } satisfies OutboxProgress)
+
+  it.effect("fails the appends of that turn with a typed error, and no later one", () =>
+    Effect.gen(function* () {
+      let turns = 0
+      const outbox = yield* front((group) => {
+        if (++turns === 1) throw new Error("a wire broke")
+        return progress(group)
+      })
+      const error = yield* Effect.flip(outbox.append(records(1, 1)))
+      assert.deepInclude(error, { _tag: "StoreError", reason: "failed" })
+      assert.include(error.message, "a wire broke")
+      assert.strictEqual(yield* outbox.append(records(1, 1)), 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("that leaves unknown what is on disk ends the store: those in it, behind it and later ones fail", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const outbox = yield* Scope.provide(
+        front(() => Effect.as(Effect.yieldNow, undefined as unknown as OutboxProgress)),
+        scope
+      )
+      const appends = Array.from({ length: 3 }, (_, i) => Effect.flip(outbox.append(records(1, 300 + i))))
+      for (const error of yield* Effect.all(appends, { concurrency: "unbounded" })) {
+        assert.deepInclude(error, { _tag: "StoreError", reason: "failed" })
+      }
+      assert.deepInclude(yield* Effect.flip(outbox.append(records(1, 1))), { _tag: "StoreError", reason: "failed" })
+      yield* Scope.close(scope, Exit.void)
+    })
+  )
+
+  it.effect("of an inbox, such as a batch that was given away, fails the commit with a typed error", () =>
+    Effect.gen(function* () {
+      const inbox = yield* Inbox
+      const lost = intent(1)
+      const committing = yield* Effect.forkChild(Effect.flip(inbox.commit([lost])), { startImmediately: true })
+      structuredClone(lost.batch.bytes, { transfer: [lost.batch.bytes.buffer] })
+      assert.deepInclude(yield* Fiber.join(committing), { _tag: "StoreError", reason: "failed" })
+      assert.strictEqual((yield* inbox.commit([intent(1)]))[0]?._tag, "Stored")
+    }).pipe(Effect.provide(InboxMemory.layer()))
+  )
+})
+
+describe("an outbox that lost a record", () => {
+  const most = { records: 1_000, bytes: 1 << 20 }
+
+  it.effect("gives those before it, and then an error instead of nothing", () =>
+    Effect.gen(function* () {
+      const file = yield* newFile
+      yield* withOutbox(file, (outbox) => outbox.append(records(10, 5)))
+      change(file, "DELETE FROM records WHERE number = 5")
+      const look = (read: Outbox["Service"]["read"]) =>
+        Effect.gen(function* () {
+          assert.deepStrictEqual(yield* read(2, most), { first: 2, ...records(3, 5) })
+          const error = yield* Effect.flip(read(5, most))
+          assert.strictEqual(error.reason, "unreadable")
+          assert.include(error.message, "record 5")
+          assert.strictEqual((yield* read(6, most)).sizes.length, 5)
+          assert.strictEqual((yield* read(11, most)).sizes.length, 0)
+        })
+      yield* withOutbox(file, (outbox) => look(outbox.read))
+      yield* Effect.scoped(Effect.flatMap(readOutbox(file), (reader) => look(reader.read)))
+    })
+  )
+
+  it.effect("to a damaged page gives those before the page", () =>
+    Effect.gen(function* () {
+      const file = yield* newFile
+      yield* withOutbox(file, (outbox) => outbox.append(records(100, 1_000)))
+      const damaged = readFileSync(file)
+      const page = 8_192 * Math.floor(damaged.length / 8_192 - 4)
+      writeFileSync(file, damaged.fill(0xa5, page, page + 8_192))
+      yield* withOutbox(file, (outbox) =>
+        Effect.gen(function* () {
+          const { sizes } = yield* outbox.read(1, most)
+          assert.isAbove(sizes.length, 20)
+          assert.isBelow(sizes.length, 100)
+          const error = yield* Effect.flip(outbox.read(1 + sizes.length, most))
+          assert.strictEqual(error.reason, "unreadable")
+        })
+      )
+    })
+  )
+})
+
+describe("a store's thread that ends by itself", () => {
+  const program = new URL("./processes/dyingThread.ts", import.meta.url)
+  it.effect('fails what waits and what comes later with "died", and says so without being asked', () =>
+    Effect.gen(function* () {
+      for (const end of ["exit", "die"] as const) {
+        const thread = yield* openThread<DyingOperations, string, { file: string }>(program, { file: "thread" })
+        const watching = yield* Effect.forkChild(Effect.flip(thread.ended), { startImmediately: true })
+        assert.strictEqual(yield* thread.request("echo", "hello"), "hello")
+        if (end === "exit") {
+          assert.strictEqual((yield* Effect.flip(thread.request("exit", 3))).reason, "died")
+        } else yield* thread.request("die", "a wire broke")
+        const error = yield* Fiber.join(watching)
+        assert.deepInclude(error, { _tag: "StoreError", reason: "died", isFinal: true })
+        assert.include(error.message, end === "exit" ? "code 3" : "a wire broke")
+        assert.strictEqual((yield* Effect.flip(thread.request("echo", "again"))).reason, "died")
+      }
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a second owner", () => {
+  it.effect("is not let in by another name of the file", () =>
+    Effect.gen(function* () {
+      const file = yield* newFile
+      yield* withInbox(file, (inbox) => inbox.commit([intent(1)]))
+      linkSync(file, `${file}.link`)
+      for (const name of [file, `${file}.link`]) {
+        const error = yield* Effect.flip(withInbox(name, () => Effect.void))
+        assert.strictEqual(error.reason, "locked")
+        assert.include(error.message, "-samefile")
+      }
+      assert.isFalse(existsSync(`${file}.link.owner`))
+      rmSync(`${file}.link`)
+      yield* withInbox(file, (inbox) => Effect.sync(() => assert.strictEqual(inbox.lastPosition("orders"), 1)))
+    })
+  )
+
+  it.effect("that got in because a name was taken away ends the first for good, whose file stays whole", () =>
+    Effect.gen(function* () {
+      const takeAways: ReadonlyArray<(file: string) => void> = [
+        (file) => rmSync(`${file}.owner`),
+        (file) => {
+          linkSync(file, `${file}.other`)
+          rmSync(file)
+        },
+        (file) => renameSync(file, `${file}.moved`),
+        (file) => rmSync(`${file}-wal`)
+      ]
+      for (const takeAway of takeAways) {
+        const file = yield* newFile
+        yield* withInbox(file, (inbox) =>
+          Effect.gen(function* () {
+            yield* inbox.commit([intent(1, 3)])
+            const watching = yield* Effect.forkChild(Effect.flip(inbox.ended!), { startImmediately: true })
+            takeAway(file)
+            for (let again = 0; again < 2; again++) {
+              const error = yield* Effect.flip(inbox.commit([intent(4)]))
+              assert.deepInclude(error, { reason: "locked", isFinal: true })
+              assert.include(error.message, "while it was in use")
+            }
+            assert.strictEqual((yield* Fiber.join(watching)).reason, "locked")
+            assert.strictEqual(inbox.lastPosition("orders"), 3)
+          })
+        )
+      }
+    })
+  )
+
+  it.effect("through a removed sidecar stores what the first does not overwrite", () =>
+    Effect.gen(function* () {
+      const file = yield* newFile
+      yield* withInbox(file, (first) =>
+        Effect.gen(function* () {
+          yield* first.commit([intent(1)])
+          rmSync(`${file}.owner`)
+          yield* withInbox(file, (second) => second.commit([intent(2)]))
+          assert.strictEqual((yield* Effect.flip(first.commit([intent(2)]))).reason, "locked")
+        })
+      )
+      yield* withInbox(file, (inbox) => Effect.sync(() => assert.strictEqual(inbox.lastPosition("orders"), 2)))
+    })
+  )
+
+  it.effect("is not announced beside what can be no store", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const error = yield* Effect.flip(withInbox(folder, () => Effect.void))
+      assert.deepInclude(error, { reason: "permission" })
+      assert.isFalse(existsSync(join(dirname(folder), `${basename(folder)}.owner`)))
+    })
+  )
+})
+
+describe("an inbox whose disk fails twice", () => {
+  it.effect("knows afterwards what stands on disk", () =>
+    Effect.gen(function* () {
+      const inbox = new InboxFile(yield* newFile, {})
+      const group = (first: number) => {
+        const { batch, ...head } = intent(first)
+        return { intents: [{ ...head, first, count: 1 }], ...records(1, 1), acknowledgements: [], batch }
+      }
+      const broken = new Set<string>()
+      const mend = breakSql((sql) => ([...broken].some((start) => sql.startsWith(start)) ? 10 : undefined))
+      try {
+        inbox.transact(group(1))
+        broken.add("COMMIT").add("SELECT id, source")
+        assert.throws(() => inbox.transact(group(2)), "disk I/O")
+        broken.delete("COMMIT")
+        assert.throws(() => inbox.transact(group(2)), "disk I/O")
+        assert.throws(() => inbox.read("orders", 0, { records: 9, bytes: 9 }), "disk I/O")
+        broken.clear()
+        assert.strictEqual(inbox.read("orders", 0, { records: 9, bytes: 9 }).sizes.length, 1)
+        assert.deepStrictEqual(inbox.transact(group(2)).outcomes, [
+          { _tag: "Stored", cursor: { generation: 1n, n: 2, life: 7n } }
+        ])
+      } finally {
+        mend()
+        inbox.close()
+      }
+    })
+  )
+})
+
+describe("a full disk", () => {
+  it.effect("does not keep an outbox from being opened, read and emptied with the room that is kept for that", () =>
+    Effect.gen(function* () {
+      const file = yield* newFile
+      const reserve = `${file}.reserve`
+      const open = () => new OutboxFile(file, stream, 9n, {})
+      const group = (first: number, count: number, removed: number) => ({
+        first,
+        ...records(count, 10),
+        life: first === 1 ? 5n : undefined,
+        removed,
+        producers: []
+      })
+      const before = open()
+      before.transact(group(1, 10, 0))
+      before.close()
+      let writes = false
+      const mend = breakSql((sql) => {
+        if (sql.startsWith("BEGIN")) writes = sql.includes("IMMEDIATE")
+        return writes && sql === "COMMIT" && existsSync(reserve) ? 13 : undefined
+      })
+      try {
+        const outbox = open()
+        assert.strictEqual(outbox.contents.last, 10)
+        assert.isTrue(existsSync(reserve))
+        assert.throws(() => outbox.transact(group(11, 1, 0)), "disk I/O")
+        assert.strictEqual(outbox.read(1, { records: 99, bytes: 999 }).sizes.length, 10)
+        assert.strictEqual(outbox.transact(group(11, 0, 4)).deleted, 4)
+        assert.isFalse(existsSync(reserve))
+        assert.strictEqual(outbox.transact(group(11, 0, 10)).deleted, 10)
+        assert.throws(() => outbox.transact(group(11, 1, 10)), "disk I/O") // what is kept is taken back first
+        assert.isTrue(existsSync(reserve))
+        outbox.close()
+      } finally {
+        mend()
+      }
+      const after = open()
+      assert.deepInclude(after.contents, { last: 10, removed: 10, deleted: 10 })
+      after.close()
+    })
+  )
+
+  it.effect("that has no room for the log's index is given some when the file is opened", () =>
+    Effect.gen(function* () {
+      const file = yield* newFile
+      new OutboxFile(file, stream, 9n, {}).close()
+      const reserve = `${file}.reserve`
+      assert.isTrue(existsSync(reserve))
+      const mend = breakSql((sql) => (sql.includes("application_id") && existsSync(reserve) ? 4874 : undefined))
+      try {
+        new OutboxFile(file, stream, 9n, {}).close()
+      } finally {
+        mend()
+      }
+    })
+  )
+})
