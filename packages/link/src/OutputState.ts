@@ -98,7 +98,10 @@ export const refusalRemedy = (reason: RefusalReason): string => {
     case RefusalReason.forkedOutbox:
       return "the receiver holds records of this stream that another copy of the outbox wrote; make a new outbox"
     case RefusalReason.recordsGone:
-      return "the receiver's inbox lacks records that this outbox no longer holds; restore the inbox, or skip them"
+      return (
+        "the receiver's inbox lacks records that this outbox no longer holds; restore a newer copy of the inbox, " +
+        "or send from a new outbox, which starts anew there"
+      )
     case RefusalReason.retiredGeneration:
       return (
         "another outbox file sends as this source now and has replaced this one; its records are kept in its file: " +

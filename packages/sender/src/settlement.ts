@@ -1,12 +1,4 @@
-import {
-  type Epoch,
-  lifeOf,
-  type Micros,
-  type PacketHeader,
-  type PacketNumber,
-  type RecordNumber,
-  RefusalReason
-} from "@pure-link/wire"
+import { type Epoch, lifeOf, type Micros, type PacketHeader, type PacketNumber, RefusalReason } from "@pure-link/wire"
 import type { Answer } from "./answer.ts"
 import { Mark } from "./flightContents.ts"
 import type { SenderState } from "./senderState.ts"
