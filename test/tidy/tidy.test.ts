@@ -11,15 +11,15 @@ import { documents, root, type Source, sources } from "./sources.ts"
 const importLaw: Record<string, ReadonlyArray<string>> = {
   wire: [],
   keys: ["wire"],
-  trace: ["wire"],
+  trace: [],
   recovery: ["wire", "trace"],
   sender: ["wire", "keys", "recovery", "trace"],
   receiver: ["wire", "keys", "trace"],
-  ports: ["wire", "keys", "trace"],
+  ports: ["wire", "keys"],
   link: ["wire", "keys", "trace", "recovery", "sender", "receiver", "ports"],
-  udp: ["wire", "keys", "ports"],
+  udp: ["wire", "ports"],
   store: ["wire", "keys", "ports"],
-  "virtual-net": ["wire", "keys", "ports"],
+  "virtual-net": ["wire", "ports"],
   "pure-link": ["wire", "keys", "recovery", "ports", "link", "udp", "store"]
 }
 
