@@ -16,16 +16,30 @@ interface Call {
   readonly n: number
 }
 
-/** The calls that matter, in the order in which they returned (strace writes a call's line when it returns). */
-const callsOf = (trace: string): Array<Call> =>
-  trace.split("\n").flatMap((line): Array<Call> => {
-    if (/(fsync|fdatasync)(\(| resumed>).*= 0$/.test(line)) return [{ kind: "sync", n: 0 }]
-    const begins = /write\(1, "\{\\"event\\":\\"commitBegins\\",\\"n\\":(\d+)/.exec(line)
+/**
+ * The calls that matter, in the order in which they returned (strace writes a call's line when it returns). A sync counts
+ * only if it is of the inbox or its log; when another thread's call comes between, strace names the file in the first of
+ * two lines and the result in the second.
+ */
+const callsOf = (trace: string): Array<Call> => {
+  const ofInbox = new Set<string>()
+  return trace.split("\n").flatMap((line): Array<Call> => {
+    const thread = line.split(" ", 1)[0]!
+    if (/(fsync|fdatasync)\(\d+</.test(line)) {
+      if (!/\/inbox\.db(-wal)?>/.test(line)) return []
+      if (/<unfinished/.test(line)) ofInbox.add(thread)
+      return /\) += 0$/.test(line) ? [{ kind: "sync", n: 0 }] : []
+    }
+    if (/<\.\.\. (fsync|fdatasync) resumed>/.test(line)) {
+      return ofInbox.delete(thread) && line.endsWith(" = 0") ? [{ kind: "sync", n: 0 }] : []
+    }
+    const begins = /write\(1<[^>]*>, "\{\\"event\\":\\"commitBegins\\",\\"n\\":(\d+)/.exec(line)
     if (begins) return [{ kind: "commitBegins", n: Number(begins[1]) }]
     const mark = /"\/answer-with-raised-n\/(\d+)"/.exec(line)
     if (mark) return [{ kind: "mark", n: Number(mark[1]) }]
     return /send(msg|mmsg|to)\(/.test(line) ? [{ kind: "send", n: 0 }] : []
   })
+}
 
 /** Moves 2,000 records into a traced receiver and returns what went wrong in its trace, one line per answer. */
 const brokenAnswers = async (
@@ -40,6 +54,7 @@ const brokenAnswers = async (
     const traced = scenario.start("strace", [
       "-D",
       "-f",
+      "-y",
       "-qq",
       "-e",
       `trace=${calls}`,

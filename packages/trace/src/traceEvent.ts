@@ -18,7 +18,6 @@ export const DropReason = Schema.Literals([
   "replayed",
   "not authentic",
   "malformed",
-  "other reply run",
   "limit"
 ])
 export type DropReason = typeof DropReason.Type
