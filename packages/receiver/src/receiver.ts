@@ -373,7 +373,8 @@ export class Receiver {
     if (run.raisesStored) this.traceStored(now, run)
     if (trace.packets) {
       const number = run.replyNumber - 1
-      trace.emit({ _tag: "PacketSent", at: now, number, bytes: length, epoch: run.epochs.answerEpoch, probe: false })
+      const epoch = run.epochs.answerEpoch
+      trace.emit({ _tag: "PacketSent", at: now, number, bytes: length, epoch, ...noRecords })
     }
     return length
   }
@@ -403,3 +404,6 @@ export class Receiver {
     return false
   }
 }
+
+/** What an answer carries of records, for the trace. */
+const noRecords = { probe: false, recordBytes: 0, plain: false, full: false }

@@ -43,6 +43,8 @@ export class PacketBuilder {
   recordBytes: Bytes = 0
   /** Whether the packet carries parts, which may all be empty records. */
   hasRecords = false
+  /** The header is short, and no control frame is in the packet. */
+  isPlain = true
 
   readonly #keyId: number
   readonly #lengths = new Uint16Array(partsInFrame)
@@ -81,18 +83,22 @@ export class PacketBuilder {
     this.#at = this.#bodyStart
     this.recordBytes = 0
     this.hasRecords = false
+    this.isPlain = !long
   }
 
   addStream(frame: StreamFrame): void {
+    this.isPlain = false
     assert(this.#at + streamFrameLength(frame) <= this.#limit, "STREAM does not fit the packet")
     this.#at = writeStream(this.#out, this.#at, frame)
   }
 
   addOffer(offer: Offer): void {
+    this.isPlain = false
     this.#at = writeOffer(this.#out, this.#at, offer)
   }
 
   addResponse(token: Id64): void {
+    this.isPlain = false
     this.#at = writeResponse(this.#out, this.#at, { token })
   }
 

@@ -142,7 +142,7 @@ export class Transmitter {
   #finish(now: Micros, number: PacketNumber, isFull: boolean, probe: boolean): Bytes {
     const { run, counters, silence, trace } = this.#state
     const { epochs, recovery, sealingEpoch: epoch } = run
-    const { recordBytes, hasRecords } = this.#builder
+    const { recordBytes, hasRecords, isPlain: plain } = this.#builder
     const length = this.#builder.finish(epochs.sealingKey(epoch), isFull)
     assert(recovery.handleSent(now, length, probe) === number)
     if (epoch === 0) run.zeroBytes += recordBytes
@@ -153,7 +153,19 @@ export class Transmitter {
     counters.bytesSent += length
     counters.recordBytesSent += recordBytes
     if (hasRecords) counters.recordPacketsSent++
-    if (trace.packets) trace.emit({ _tag: "PacketSent", at: now, number, bytes: length, epoch, probe })
+    if (trace.packets) {
+      trace.emit({
+        _tag: "PacketSent",
+        at: now,
+        number,
+        bytes: length,
+        epoch,
+        probe,
+        recordBytes,
+        plain,
+        full: isFull
+      })
+    }
     return length
   }
 }
