@@ -1,5 +1,4 @@
 import { nodeSuite } from "@pure-link/keys"
-import { Cubic } from "@pure-link/recovery"
 import { type SenderEvent, SenderLink } from "@pure-link/sender"
 import { largestDatagram, RefusalReason } from "@pure-link/wire"
 import { Alarm } from "./alarm.ts"
@@ -44,7 +43,6 @@ export class Output {
       staticSecret: world.staticSecret,
       stream: { source, input, shape },
       outbox: disk.state(),
-      makeController: (options) => new Cubic(options),
       ...(world.fault === "ignoreCredit" ? { faults: { ignoreCredit: true } } : {})
     })
     this.#zeroEpoch = new ZeroEpoch(world.staticSecret, world.pair, this.link.run)

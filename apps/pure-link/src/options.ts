@@ -4,7 +4,7 @@
 import { nodeSuite } from "@pure-link/keys"
 import { LinkNode, StreamType } from "@pure-link/link"
 import { Cryptography, Entropy } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies } from "@pure-link/recovery"
 import { DatagramSocketNode, type Endpoint, type EndpointError, parseEndpoint, resolveHost } from "@pure-link/udp"
 import { type Address, longestName } from "@pure-link/wire"
 import * as Flag from "effect/cli/Flag"
@@ -69,7 +69,7 @@ export const platform = Layer.mergeAll(
   DatagramSocketNode.layer,
   Cryptography.layerNode,
   Entropy.layerSystem,
-  CongestionControl.layerCubic
+  Policies.layerDefault
 )
 
 /** The stream type of raw records: both ends must name the same input and the same format. */

@@ -6,7 +6,7 @@
 import { nodeSuite, parseKeyFile, parsePublicKey } from "@pure-link/keys"
 import { Input, Inputs, LinkNode } from "@pure-link/link"
 import { Cryptography, Entropy } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies } from "@pure-link/recovery"
 import { InboxSqlite } from "@pure-link/store"
 import { DatagramSocketNode } from "@pure-link/udp"
 import * as Effect from "effect/Effect"
@@ -41,7 +41,7 @@ const system = Layer.mergeAll(
   Cryptography.layerNode,
   Entropy.layerSystem,
   DatagramSocketNode.layer,
-  CongestionControl.layerCubic
+  Policies.layerDefault
 )
 
 await program.pipe(

@@ -1,7 +1,7 @@
 import type { KeyPair } from "@pure-link/keys"
 import { Input, Inputs, LinkNode, Output, StreamType } from "@pure-link/link"
 import { Cryptography, Entropy } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies } from "@pure-link/recovery"
 import { InboxSqlite, OutboxSqlite } from "@pure-link/store"
 import { DatagramSocketNode, resolveHost } from "@pure-link/udp"
 import * as Effect from "effect/Effect"
@@ -36,7 +36,7 @@ export const relay = (options: RelayOptions) => {
     Layer.provide(InboxSqlite.layer({ file: `${folder}/inbox.db` }))
   )
   const node = LinkNode.layer({ identity, listen: { host: "0.0.0.0", port } }).pipe(
-    Layer.provide([DatagramSocketNode.layer, CongestionControl.layerCubic])
+    Layer.provide([DatagramSocketNode.layer, Policies.layerDefault])
   )
   const system = Layer.mergeAll(Cryptography.layerNode, Entropy.layerSystem)
 

@@ -6,7 +6,7 @@
 import { nodeSuite, parseKeyFile, parsePublicKey } from "@pure-link/keys"
 import { LinkNode, Output } from "@pure-link/link"
 import { Cryptography, Entropy } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies } from "@pure-link/recovery"
 import { OutboxSqlite } from "@pure-link/store"
 import { DatagramSocketNode, resolveHost } from "@pure-link/udp"
 import * as DateTime from "effect/DateTime"
@@ -38,7 +38,7 @@ const system = Layer.mergeAll(
   Cryptography.layerNode,
   Entropy.layerSystem,
   DatagramSocketNode.layer,
-  CongestionControl.layerCubic
+  Policies.layerDefault
 )
 
 await program.pipe(

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
 import { Cryptography, DatagramSocket, Entropy, type OpenSocket, SocketError } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies } from "@pure-link/recovery"
 import { Sim, VirtualNetwork } from "@pure-link/virtual-net"
 import { type Address, largestDatagram, type Micros, never } from "@pure-link/wire"
 import * as Deferred from "effect/Deferred"
@@ -249,7 +249,7 @@ describe("Driver", () => {
 })
 
 const identity = keyPair(nodeSuite, seededEntropy(1))
-const machinery = Layer.mergeAll(Cryptography.layerNode, Entropy.layerSeeded(1), CongestionControl.layerCubic)
+const machinery = Layer.mergeAll(Cryptography.layerNode, Entropy.layerSeeded(1), Policies.layerDefault)
 const settle = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
 
 describe("LinkNode", () => {

@@ -5,7 +5,7 @@
  */
 import type { KeyPair } from "@pure-link/keys"
 import { Cryptography, DatagramSocket, Entropy, type SocketCounters, type SocketError } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies, type PolicyMakers } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
 import { type Address, type Micros, never, type StreamName } from "@pure-link/wire"
 import * as Cause from "effect/Cause"
@@ -60,7 +60,7 @@ export interface NodeSeam {
   readonly options: NodeOptions
   readonly suite: Cryptography["Service"]
   readonly entropy: Entropy["Service"]
-  readonly makeController: CongestionControl["Service"]["make"]
+  readonly policies: PolicyMakers
   readonly trace: Trace
   readonly driver: Driver
   readonly journal: Journal
@@ -98,7 +98,7 @@ export class LinkNode extends Context.Service<
    */
   static readonly layer = (
     options: NodeOptions
-  ): Layer.Layer<LinkNode, SocketError, DatagramSocket | Cryptography | Entropy | CongestionControl> =>
+  ): Layer.Layer<LinkNode, SocketError, DatagramSocket | Cryptography | Entropy | Policies> =>
     Layer.effect(LinkNode, openNode(options))
 }
 
@@ -109,7 +109,7 @@ const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
   const sockets = yield* DatagramSocket
   const suite = yield* Cryptography
   const entropy = yield* Entropy
-  const congestion = yield* CongestionControl
+  const policies = yield* Policies.chosen
   const clock = yield* Clock.Clock
   const scope = yield* Effect.scope
   const now = (): Micros => Math.floor(Number(clock.monotonicTimeNanosUnsafe()) / 1_000)
@@ -149,7 +149,7 @@ const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
       fail: failNode,
       failed: Deferred.await(failed),
       guard,
-      makeController: congestion.make,
+      policies,
       trace: options.trace ?? silentTrace,
       wake: loop.wake
     }

@@ -148,7 +148,7 @@ const makeMachine = (seam: NodeSeam, outbox: Outbox["Service"], options: OutputO
     peerPublicKey: options.peer.publicKey,
     stream: outbox.stream,
     outbox: { generation, lowestHeld, last, lives },
-    makeController: seam.makeController,
+    policies: seam.policies,
     trace: seam.trace,
     ...(seam.options.faults && { faults: seam.options.faults }),
     ...(options.datagramSize === undefined ? {} : { datagramSize: options.datagramSize }),

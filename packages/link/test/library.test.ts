@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
 import { Input, Inputs, LinkNode, Output } from "@pure-link/link"
 import { Cryptography, Entropy } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies } from "@pure-link/recovery"
 import { InboxMemory, OutboxMemory } from "@pure-link/store"
 import { DatagramSocketNode } from "@pure-link/udp"
 import * as DateTime from "effect/DateTime"
@@ -50,7 +50,7 @@ const system = Layer.mergeAll(
   Cryptography.layerNode,
   Entropy.layerSystem,
   DatagramSocketNode.layer,
-  CongestionControl.layerCubic
+  Policies.layerDefault
 )
 const nodeOf = (identity: Keys) => LinkNode.layer({ identity, listen: { host: "127.0.0.1", port: 0 } })
 const inputsFor = (sender: Keys) =>

@@ -5,7 +5,7 @@ import { assert } from "@effect/vitest"
 import { type KeyPair, keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
 import { type Chunk, Input, Inputs, type InputsOptions, LinkNode, type NodeOptions, StreamType } from "@pure-link/link"
 import { Cryptography, Entropy, type Outbox, type StoreError } from "@pure-link/ports"
-import { CongestionControl } from "@pure-link/recovery"
+import { Policies } from "@pure-link/recovery"
 import { InboxMemory, OutboxMemory } from "@pure-link/store"
 import { type LinkOptions, Sim, type SimLimits, VirtualNetwork } from "@pure-link/virtual-net"
 import type { Address } from "@pure-link/wire"
@@ -41,7 +41,7 @@ let lives = 0
 /** Every life of a node draws other random bytes, as it does from the system's generator. */
 const freshEntropy = Layer.unwrap(Effect.sync(() => Entropy.layerSeeded(1_000 + ++lives)))
 
-const machinery = Layer.mergeAll(Cryptography.layerNode, CongestionControl.layerCubic)
+const machinery = Layer.mergeAll(Cryptography.layerNode, Policies.layerDefault)
 
 /** A node on a host of the network. */
 export const node = (host: string, identity: KeyPair, options: Partial<NodeOptions> = {}) =>

@@ -3,6 +3,8 @@ import { never } from "@pure-link/wire"
 import { type CongestionController, type ControllerOptions } from "./congestion/CongestionController.ts"
 import { Cubic } from "./congestion/cubic.ts"
 import { NewReno } from "./congestion/newReno.ts"
+import { FixedSize } from "./pathMtu/fixedSize.ts"
+import { Policies } from "./policies.ts"
 import { Recovery } from "./recovery.ts"
 
 /**
@@ -11,6 +13,7 @@ import { Recovery } from "./recovery.ts"
  */
 
 const datagram = 1_200
+const fixedSize = { make: () => new FixedSize(datagram) }
 const second = 1_000_000
 
 interface Path {
@@ -51,7 +54,11 @@ class ToyLink {
   #nextAnswer = 0
 
   constructor(controller: CongestionController, path: Path) {
-    this.recovery = new Recovery({ controller, datagramSize: datagram })
+    this.recovery = new Recovery({
+      policies: { ...Policies.defaults, congestionControl: { make: () => controller }, pathMtu: fixedSize },
+      datagramSize: datagram,
+      largestWindow: 10_000 * datagram
+    })
     this.#path = path
   }
 

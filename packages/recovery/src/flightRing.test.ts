@@ -44,11 +44,11 @@ const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): voi
     const open = step.kind === "lose" ? twin.in("in flight") : twin.in("in flight", "lost")
     const number = open[(step.pick + i) % open.length]
     if (step.kind === "add") {
-      if (ring.isFull) continue
+      if (ring.isFull || ring.isDeclaredLost(ring.next - ring.size)) continue
       ring.add(ring.next * 10, 1_000 + step.pick)
       twin.add(1_000 + step.pick)
     } else if (number !== undefined && step.kind === "lose") {
-      ring.declareLost(number)
+      ring.declareLost(number, 0)
       twin.flights.get(number)!.state = "lost"
     } else if (number !== undefined) {
       ring.settle(number)
@@ -93,14 +93,16 @@ describe("FlightRing", () => {
     )
   })
 
-  it("refuses to overwrite a flight in flight, and gives the slot of a lost one", () => {
+  it("refuses to overwrite a flight in flight or declared lost, until it is settled", () => {
     const ring = new FlightRing(64)
     for (let i = 0; i < 64; i++) ring.add(i, 1_200)
     assert.isTrue(ring.isFull)
     assert.throws(() => ring.add(64, 1_200))
-    ring.declareLost(0)
+    ring.declareLost(0, 5)
+    assert.strictEqual(ring.declaredAt(0), 5)
+    assert.throws(() => ring.add(64, 1_200))
+    ring.settle(0)
     assert.strictEqual(ring.add(64, 1_200), 64)
-    assert.isFalse(ring.isDeclaredLost(0))
     assert.isTrue(ring.isInFlight(64))
   })
 })

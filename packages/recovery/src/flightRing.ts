@@ -1,6 +1,9 @@
 import { ok as assert } from "node:assert/strict"
 import type { Bytes, Micros, PacketNumber } from "@pure-link/wire"
 
+/** No bitmap at all. */
+const nothing = new Uint32Array(0)
+
 /**
  * The packets in the air. The flight of number N lives in slot N mod size, until a later number takes the slot: two
  * bitmaps say whether it is in flight or was declared lost (spec §14.3), and neither bit is set once it is settled.
@@ -16,17 +19,22 @@ export class FlightRing {
   bytes: Bytes = 0
   readonly #mask: number
   readonly #sentAt: Float64Array
+  /** When it was declared lost. */
+  readonly #declaredAt: Float64Array
   readonly #bytes: Uint32Array
   readonly #inFlight: Uint32Array
   readonly #declaredLost: Uint32Array
   /** No number below is in flight. */
   #oldest: PacketNumber = 0
+  /** No number below is declared lost. */
+  #oldestDeclared: PacketNumber = 0
 
   constructor(size: number) {
     assert(size >= 64 && size <= 2 ** 30 && (size & (size - 1)) === 0, "a ring's size is a power of two from 64 on")
     this.size = size
     this.#mask = size - 1
     this.#sentAt = new Float64Array(size)
+    this.#declaredAt = new Float64Array(size)
     this.#bytes = new Uint32Array(size)
     this.#inFlight = new Uint32Array(size >>> 5)
     this.#declaredLost = new Uint32Array(size >>> 5)
@@ -63,6 +71,11 @@ export class FlightRing {
     return this.#sentAt[number & this.#mask]!
   }
 
+  /** When a flight that is declared lost was declared so. */
+  declaredAt(number: PacketNumber): Micros {
+    return this.#declaredAt[number & this.#mask]!
+  }
+
   bytesOf(number: PacketNumber): Bytes {
     return this.#bytes[number & this.#mask]!
   }
@@ -72,37 +85,49 @@ export class FlightRing {
     return (this.#oldest = this.nextInFlight(this.#oldest))
   }
 
+  /** The lowest number declared lost; `next` when none is. */
+  oldestDeclaredLost(): PacketNumber {
+    return (this.#oldestDeclared = this.nextDeclaredLost(this.#oldestDeclared))
+  }
+
   /** The lowest number from `from` on that is in flight; `next` when none is. */
   nextInFlight(from: PacketNumber): PacketNumber {
-    return this.#seek(Math.max(from, this.first), this.next, false)
+    return this.#seek(Math.max(from, this.first), this.next, this.#inFlight, nothing)
+  }
+
+  /** The lowest number from `from` on that is declared lost; `next` when none is. */
+  nextDeclaredLost(from: PacketNumber): PacketNumber {
+    return this.#seek(Math.max(from, this.first), this.next, this.#declaredLost, nothing)
   }
 
   /** The lowest number from `from` on and below `end` that is in flight or declared lost; `end` when none is. */
   nextOpen(from: PacketNumber, end: PacketNumber): PacketNumber {
-    return this.#seek(Math.max(from, this.first), end, true)
+    return this.#seek(Math.max(from, this.first), end, this.#inFlight, this.#declaredLost)
   }
 
-  /** Puts the next packet in flight and returns its number. A flight declared lost loses its slot to it. */
+  /** Puts the next packet in flight and returns its number; whatever was declared lost in its slot is settled by then. */
   add(now: Micros, bytes: Bytes): PacketNumber {
     assert(!this.isFull, "a flight in flight is never overwritten")
+    assert(!this.isDeclaredLost(this.next - this.size), "a flight declared lost is settled before its slot is taken")
     const number = this.next++
     const slot = number & this.#mask
     this.#sentAt[slot] = now
     this.#bytes[slot] = bytes
     this.#set(this.#inFlight, number)
-    this.#clear(this.#declaredLost, number)
     this.count++
     this.bytes += bytes
     return number
   }
 
   /** A flight in flight is declared lost: it leaves the flight but stays in the ring. */
-  declareLost(number: PacketNumber): void {
+  declareLost(number: PacketNumber, now: Micros): void {
     this.#leave(number)
     this.#set(this.#declaredLost, number)
+    this.#declaredAt[number & this.#mask] = now
+    if (number < this.#oldestDeclared) this.#oldestDeclared = number
   }
 
-  /** A flight in flight, or declared lost, was acknowledged. */
+  /** A flight in flight, or declared lost, needs no more attention. */
   settle(number: PacketNumber): void {
     if (this.#has(this.#declaredLost, number)) this.#clear(this.#declaredLost, number)
     else this.#leave(number)
@@ -124,11 +149,11 @@ export class FlightRing {
   }
 
   /** A word of 32 slots at a time; `size` is a multiple of 32, so that a word's slots are consecutive numbers. */
-  #seek(from: PacketNumber, end: PacketNumber, declaredLostToo: boolean): PacketNumber {
+  #seek(from: PacketNumber, end: PacketNumber, these: Uint32Array, orThose: Uint32Array): PacketNumber {
     let number = from
     while (number < end) {
       const slot = number & this.#mask
-      const word = this.#inFlight[slot >>> 5]! | (declaredLostToo ? this.#declaredLost[slot >>> 5]! : 0)
+      const word = these[slot >>> 5]! | (orThose === nothing ? 0 : orThose[slot >>> 5]!)
       const rest = word >>> (slot & 31)
       if (rest !== 0) return Math.min(end, number + 31 - Math.clz32(rest & -rest))
       number += 32 - (slot & 31)

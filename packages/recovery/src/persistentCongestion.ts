@@ -44,7 +44,8 @@ export class PersistentCongestion {
     return this.#last > this.#first && this.#lastSentAt - this.#firstSentAt > persistentThreshold * rtt.probeTimeout()
   }
 
-  handleEstablished(now: Micros): void {
+  /** What was sent until now counts no more: it has had its effect, or vanished for another reason. */
+  restart(now: Micros): void {
     this.#countsFrom = now
     this.#last = this.#first - 1
   }

@@ -1,11 +1,16 @@
 import { silentTrace, type Trace } from "@pure-link/trace"
 import { type Bytes, type Micros, never, type PacketNumber } from "@pure-link/wire"
-import type { CongestionController } from "./congestion/CongestionController.ts"
+import type { CongestionController, CongestionState } from "./congestion/CongestionController.ts"
+import type { EpisodeJudge } from "./episode/EpisodeJudge.ts"
 import { FlightRing } from "./flightRing.ts"
-import { LossRule } from "./lossRule.ts"
-import { NumberList } from "./numberList.ts"
-import { Pacer } from "./pacer.ts"
+import { LateWait } from "./lateWait.ts"
+import type { LossDetector } from "./loss/LossDetector.ts"
+import type { NumberList } from "./numberList.ts"
+import { clearOutcome, noCounts, noOutcome } from "./outcome.ts"
+import type { Pacer } from "./pacing/Pacer.ts"
+import type { PathMtuDiscovery } from "./pathMtu/PathMtuDiscovery.ts"
 import { PersistentCongestion } from "./persistentCongestion.ts"
+import type { PolicyMakers } from "./policies.ts"
 import { RoundTripTime } from "./roundTripTime.ts"
 import { WindowUse } from "./windowUse.ts"
 
@@ -20,92 +25,60 @@ export const probeTimeoutCeiling: Micros = 2_800_000
 const defaultFlights = 16_384
 
 export interface RecoveryOptions {
-  readonly controller: CongestionController
+  readonly policies: PolicyMakers
+  /** What the path is taken to carry at first. */
   readonly datagramSize: Bytes
+  readonly largestWindow: Bytes
   /** Slots of the flight ring, a power of two. */
   readonly flights?: number
   readonly trace?: Trace
-}
-
-/**
- * What an answer or a timeout changed: packet numbers, in lists that are used again. A number is in one list at most.
- */
-export interface RecoveryOutcome {
-  /** In flight until now: all parts are held (ACK) … */
-  readonly acked: NumberList
-  /** … or not (SEEN): they need sending again. */
-  readonly seen: NumberList
-  /** Declared lost now. */
-  readonly lost: NumberList
-  /** Declared lost earlier, and now acknowledged after all (ACK). */
-  readonly late: NumberList
-  /** Declared lost earlier, and now opened after all (SEEN): its parts still need sending again. */
-  readonly lateSeen: NumberList
-}
-
-export interface RecoveryCounters {
-  sent: number
-  probes: number
-  acked: number
-  seen: number
-  lost: number
-  late: number
-  reductions: number
-  persistentCongestions: number
-  /** Acknowledgements of numbers never sent (spec §9.4). */
-  violations: number
 }
 
 export class Recovery {
   readonly rtt = new RoundTripTime()
   readonly controller: CongestionController
   readonly ringSize: number
-  readonly outcome: RecoveryOutcome = {
-    acked: new NumberList(),
-    seen: new NumberList(),
-    lost: new NumberList(),
-    late: new NumberList(),
-    lateSeen: new NumberList()
-  }
-  readonly counters: RecoveryCounters = {
-    sent: 0,
-    probes: 0,
-    acked: 0,
-    seen: 0,
-    lost: 0,
-    late: 0,
-    reductions: 0,
-    persistentCongestions: 0,
-    violations: 0
-  }
+  readonly outcome = noOutcome()
+  readonly counters = noCounts()
   /** Probe timeouts since the last answer. */
   probeCount = 0
   /** When the last answer came; minus infinity before the first. */
   answeredAt: Micros = Number.NEGATIVE_INFINITY
-  /** When the first packet since the last answer was sent; never if none was. */
-  firstUnansweredAt: Micros = never
+  /** The largest datagram to send, the probe of the path excepted. */
+  datagramSize: Bytes
   readonly #flights: FlightRing
-  readonly #lossRule = new LossRule()
+  readonly #lossDetector: LossDetector
+  readonly #lateWait = new LateWait()
+  readonly #episode: EpisodeJudge
   readonly #persistentCongestion = new PersistentCongestion()
   readonly #windowUse = new WindowUse()
   readonly #pacer: Pacer
+  readonly #pathMtu: PathMtuDiscovery
   readonly #trace: Trace
-  #datagramSize: Bytes
   #sentAt: Micros = 0
   #largestAcknowledged: PacketNumber = -1
   /** When the next flight is lost by time. */
   #lossAt: Micros = never
   /** Want of data or credit stopped the sender, with room left in the window. */
   #limited = false
-  /** The largest number that the answer under way settled; −1 while none. */
+  /** The largest and the smallest number that the answer under way settled; −1 and infinity while none. */
   #largestSettled: PacketNumber = -1
+  #smallestSettled: PacketNumber = Infinity
+  /** What the congestion state is to go back to, as the answer under way has it. */
+  #undoTo: CongestionState | undefined
+  /** The probe of the path that is in flight; −1 while none is. */
+  #pathProbe: PacketNumber = -1
 
   constructor(options: RecoveryOptions) {
-    this.controller = options.controller
-    this.#datagramSize = options.datagramSize
+    const { policies, datagramSize, largestWindow } = options
+    this.datagramSize = datagramSize
     this.#flights = new FlightRing(options.flights ?? defaultFlights)
     this.ringSize = this.#flights.size
-    this.#pacer = new Pacer(this.controller, this.rtt, options.datagramSize)
+    this.controller = policies.congestionControl.make({ datagramSize, largestWindow })
+    this.#lossDetector = policies.lossDetection.make()
+    this.#episode = policies.episodeJudgement.make()
+    this.#pacer = policies.pacing.make({ controller: this.controller, rtt: this.rtt, datagramSize })
+    this.#pathMtu = policies.pathMtu.make({ datagramSize })
     this.#trace = options.trace ?? silentTrace
   }
 
@@ -145,10 +118,14 @@ export class Recovery {
     return this.#pacer.paceAt(now)
   }
 
-  setDatagramSize(bytes: Bytes): void {
-    this.#datagramSize = bytes
-    this.#pacer.setDatagramSize(bytes)
-    this.controller.setDatagramSize(bytes)
+  /** When a probe of the path may go: never while none is wanted, or while the path does not answer. */
+  get pathProbeAt(): Micros {
+    return this.probeCount > 0 ? never : this.#pathMtu.probeAt
+  }
+
+  /** What a probe of the path is padded to. */
+  get pathProbeSize(): Bytes {
+    return this.#pathMtu.probeSize
   }
 
   /**
@@ -156,35 +133,47 @@ export class Recovery {
    * otherwise; a window without room for one more datagram is fully used in any case (RFC 9002 §7.8).
    */
   setLimited(now: Micros, limited: boolean): void {
-    this.#limited = limited && this.windowAllows(this.#datagramSize)
+    this.#limited = limited && this.windowAllows(this.datagramSize)
     if (limited) this.#pacer.rest(now)
   }
 
-  /** A packet goes now; returns its number. */
+  /** A packet goes now; returns its number. `probe`: because a probe timeout expired. */
   handleSent(now: Micros, bytes: Bytes, probe: boolean): PacketNumber {
+    this.#makeRoom(now)
     this.controller.handleSent(now, bytes, this.#flights.bytes)
     this.#pacer.handleSent(now, bytes)
     this.#sentAt = now
-    if (this.firstUnansweredAt === never) this.firstUnansweredAt = now
     this.counters.sent++
-    if (probe) this.counters.probes++
     const number = this.#flights.add(now, bytes)
     this.#windowUse.handleSent(this.#flights.bytes)
+    if (probe) {
+      this.counters.probes++
+      this.#pathMtu.handleTimeoutProbe(number, bytes)
+    }
+    return number
+  }
+
+  /** A probe of the path goes now, alone; returns its number. */
+  handlePathProbeSent(now: Micros, bytes: Bytes): PacketNumber {
+    const number = this.handleSent(now, bytes, false)
+    this.counters.pathProbes++
+    this.#pathProbe = number
+    this.#pathMtu.handleProbeSent(now, number)
     return number
   }
 
   /** Any authenticated answer: somebody is there, so the probe timeout's back-off ends. */
   handleAnswered(now: Micros): void {
     this.answeredAt = now
-    this.firstUnansweredAt = never
     this.probeCount = 0
   }
 
   /** One answer: begin, `acknowledge` each of its ranges, end; then read the outcome. */
   beginAnswer(now: Micros): void {
     this.handleAnswered(now)
-    this.#clearOutcome()
+    clearOutcome(this.outcome)
     this.#largestSettled = -1
+    this.#smallestSettled = Infinity
   }
 
   /**
@@ -207,14 +196,8 @@ export class Recovery {
 
   /** `largest` is the largest number that the answer reports, in either list, and `delay` the one reported with it. */
   endAnswer(now: Micros, largest: PacketNumber, delay: Micros): void {
-    if (this.#largestSettled < 0) return
-    if (this.#largestSettled === largest) this.#measure(now, largest, delay)
-    this.#largestAcknowledged = Math.max(this.#largestAcknowledged, this.#largestSettled)
-    if (this.#trace.packets) this.#traceLate(now)
-    this.#detectLosses(now)
-    this.#grow(now, this.outcome.acked)
-    this.#grow(now, this.outcome.seen)
-    this.#windowUse.handleAcknowledged(this.#largestSettled, this.#flights.next, this.#flights.bytes)
+    if (this.#largestSettled >= 0) this.#conclude(now, largest, delay)
+    if (this.#trace.packets) this.#traceAnswer(now)
   }
 
   /** When to call `handleTimeout`: a flight lost by time, else the probe timeout; never if nothing is in flight. */
@@ -229,14 +212,16 @@ export class Recovery {
    * yet.
    */
   handleTimeout(now: Micros): "loss" | "probe" | "none" {
-    this.#clearOutcome()
+    clearOutcome(this.outcome)
     if (now < this.deadline()) return "none"
     if (this.#lossAt <= now) {
       this.#detectLosses(now)
       return "loss"
     }
     this.probeCount++
-    if (this.#flights.isFull) this.#giveUpOldest(now)
+    this.#pathMtu.handleProbeTimeout(now, this.#flights.next)
+    this.#adoptDatagramSize(now)
+    if (this.#flights.isFull) this.#declareOldestLost(now)
     this.#trace.emit({
       _tag: "ProbeTimeoutExpired",
       at: now,
@@ -256,15 +241,16 @@ export class Recovery {
   forgetFlights(): void {
     this.#flights.forget()
     this.#lossAt = never
-    this.#clearOutcome()
+    this.#pathProbe = -1
+    this.#pathMtu.handleForgotten()
+    while (this.#episode.unsettled > 0) this.#episode.handleGivenUp()
+    clearOutcome(this.outcome)
   }
 
-  #clearOutcome(): void {
-    this.outcome.acked.clear()
-    this.outcome.seen.clear()
-    this.outcome.lost.clear()
-    this.outcome.late.clear()
-    this.outcome.lateSeen.clear()
+  /** Whatever was declared lost in the slot that the next number takes is lost indeed, as far as one can still know. */
+  #makeRoom(now: Micros): void {
+    const overwritten = this.#flights.next - this.ringSize
+    if (this.#flights.isDeclaredLost(overwritten)) this.#giveUp(now, overwritten)
   }
 
   #settle(number: PacketNumber, seen: boolean): void {
@@ -272,6 +258,7 @@ export class Recovery {
     if (this.#flights.isDeclaredLost(number)) {
       this.counters.late++
       this.#persistentCongestion.handleLate(number, this.#flights.sentAt(number + 1))
+      this.#undoTo = this.#episode.handleLate()
       ;(seen ? outcome.lateSeen : outcome.late).push(number)
     } else if (seen) {
       this.counters.seen++
@@ -281,58 +268,170 @@ export class Recovery {
       outcome.acked.push(number)
     }
     this.#flights.settle(number)
+    this.#pathMtu.handleAcknowledged(this.answeredAt, number, this.#flights.bytesOf(number))
     if (number > this.#largestSettled) this.#largestSettled = number
+    if (number < this.#smallestSettled) this.#smallestSettled = number
+  }
+
+  /** What an answer that settled flights means for all others. */
+  #conclude(now: Micros, largest: PacketNumber, delay: Micros): void {
+    if (this.#largestSettled === largest) this.#measure(now, largest, delay)
+    this.#lateWait.handleSettled(now, now - this.#flights.sentAt(this.#smallestSettled))
+    this.#largestAcknowledged = Math.max(this.#largestAcknowledged, this.#largestSettled)
+    this.#learnFromLate(now, this.outcome.late)
+    this.#learnFromLate(now, this.outcome.lateSeen)
+    this.#undo(now)
+    this.#giveUpOverdue(now)
+    this.#discountVanished(now)
+    this.#detectLosses(now)
+    this.#adoptDatagramSize(now)
+    this.#grow(now, this.outcome.acked)
+    this.#grow(now, this.outcome.seen)
+    this.#windowUse.handleAcknowledged(this.#largestSettled, this.#flights.next, this.#flights.bytes)
   }
 
   /** Numbers are never used twice, so a late acknowledgement measures the round trip as well as any. */
   #measure(now: Micros, number: PacketNumber, delay: Micros): void {
-    if (!this.rtt.hasSample) this.#persistentCongestion.handleFirstSample(now)
+    if (!this.rtt.hasSample) {
+      this.#persistentCongestion.handleFirstSample(now)
+      this.#pathMtu.handleRoundTrip(now)
+    }
     this.rtt.update(Math.max(1, now - this.#flights.sentAt(number)), delay)
     if (!this.#trace.packets) return
     const { latest, minimum, smoothed, variance } = this.rtt
     this.#trace.emit({ _tag: "RoundTripMeasured", at: now, latest, smoothed, variance, minimum })
   }
 
+  #learnFromLate(now: Micros, numbers: NumberList): void {
+    for (let i = 0; i < numbers.length; i++) {
+      const number = numbers.values[i]!
+      const sentAt = this.#flights.sentAt(number)
+      this.#lossDetector.handleLate(this.#largestAcknowledged - number, now - sentAt, this.rtt)
+      if (this.#trace.packets) this.#trace.emit({ _tag: "FlightLate", at: now, number, sentAt })
+    }
+  }
+
+  /** The episode ended, and every loss of it had proved late. */
+  #undo(now: Micros): void {
+    if (this.#undoTo === undefined) return
+    this.controller.undo(now, this.#undoTo)
+    this.#undoTo = undefined
+    this.counters.undone++
+    this.#trace.emit({ _tag: "EpisodeUndone", at: now, window: this.controller.window })
+  }
+
+  /**
+   * Flights that were declared lost long ago are given up, on the word of a packet sent after the declaration; a
+   * silence proves nothing. Both conditions rise with the number.
+   */
+  #giveUpOverdue(now: Micros): void {
+    const flights = this.#flights
+    const newestSentAt = flights.sentAt(this.#largestSettled)
+    let number = flights.oldestDeclaredLost()
+    while (number < flights.next) {
+      const declaredAt = flights.declaredAt(number)
+      if (newestSentAt <= declaredAt) return
+      if (this.#lateWait.endsAt(declaredAt, flights.sentAt(number), this.rtt) > now) return
+      this.#giveUp(now, number)
+      number = flights.nextDeclaredLost(number + 1)
+    }
+  }
+
+  #giveUp(now: Micros, number: PacketNumber): void {
+    this.#flights.settle(number)
+    this.#episode.handleGivenUp()
+    this.counters.givenUp++
+    if (this.#trace.packets) this.#trace.emit({ _tag: "FlightGivenUp", at: now, number })
+  }
+
   #detectLosses(now: Micros): void {
     const { lost } = this.outcome
-    this.#lossAt = this.#lossRule.judge(this.#flights, this.rtt, this.#largestAcknowledged, now, lost)
-    this.#declareLost(now)
+    const from = lost.length
+    this.#lossAt = this.#lossDetector.judge(this.#flights, this.rtt, this.#largestAcknowledged, now, lost)
+    this.#declareLost(now, from)
   }
 
   /** The ring has no slot for a probe: its oldest flight is lost, as far as anyone can still know. */
-  #giveUpOldest(now: Micros): void {
+  #declareOldestLost(now: Micros): void {
     this.outcome.lost.push(this.#flights.oldest())
-    this.#declareLost(now)
+    this.#declareLost(now, 0)
   }
 
-  /** Applies a verdict: the flights in `outcome.lost` leave, and the controller hears of it once. */
-  #declareLost(now: Micros): void {
-    const { length, values } = this.outcome.lost
-    if (length === 0) return
-    for (let i = 0; i < length; i++) this.#declareFlightLost(now, values[i]!)
-    const newestSentAt = this.#flights.sentAt(values[length - 1]!)
-    if (this.controller.handleCongestion(now, newestSentAt)) {
+  /** Applies a verdict: the flights in `outcome.lost`, from an index on, leave, and the controller hears of it once. */
+  #declareLost(now: Micros, from: number): void {
+    const { lost } = this.outcome
+    const end = lost.length
+    for (let i = from; i < end; i++) this.#declareFlightLost(now, lost.values[i]!)
+    this.counters.episodes = this.#episode.episodes
+    this.#discountVanished(now)
+    for (let i = end - 1; i >= from; i--) {
+      if (this.#flights.isDeclaredLost(lost.values[i]!)) return this.#reduce(now, this.#flights.sentAt(lost.values[i]!))
+    }
+  }
+
+  #declareFlightLost(now: Micros, number: PacketNumber): void {
+    const sentAt = this.#flights.sentAt(number)
+    const bytes = this.#flights.bytesOf(number)
+    this.#persistentCongestion.handleLost(number, sentAt)
+    this.#pathMtu.handleLost(now, number, bytes, sentAt)
+    // That a probe of the path is lost says nothing of congestion (RFC 8899 §3).
+    if (number === this.#pathProbe) return this.#flights.settle(number)
+    this.#flights.declareLost(number, now)
+    this.#episode.handleLost()
+    this.counters.lost++
+    if (this.#trace.packets) this.#trace.emit({ _tag: "FlightLost", at: now, number, bytes, sentAt })
+  }
+
+  /** The newest of the flights just declared lost was sent at `sentAt`. */
+  #reduce(now: Micros, sentAt: Micros): void {
+    const before = this.controller.handleCongestion(now, sentAt)
+    if (before !== undefined) {
+      this.#episode.handleReduction(before)
+      this.#lossDetector.handleCongestion()
       this.counters.reductions++
       this.#traceWindow(now, "loss")
     }
     if (this.#persistentCongestion.isEstablished(this.rtt)) this.#collapse(now)
   }
 
-  #declareFlightLost(now: Micros, number: PacketNumber): void {
-    const sentAt = this.#flights.sentAt(number)
-    this.#flights.declareLost(number)
-    this.#persistentCongestion.handleLost(number, sentAt)
-    this.counters.lost++
-    if (!this.#trace.packets) return
-    this.#trace.emit({ _tag: "FlightLost", at: now, number, bytes: this.#flights.bytesOf(number), sentAt })
-  }
-
   #collapse(now: Micros): void {
-    this.#persistentCongestion.handleEstablished(now)
+    this.#persistentCongestion.restart(now)
+    this.#episode.handleProof()
     this.controller.handlePersistentCongestion(now)
     this.rtt.restartMinimum()
     this.counters.persistentCongestions++
     this.#traceWindow(now, "persistent congestion")
+  }
+
+  /** Large flights fell into a black hole (spec §14.8): they are lost, but not by congestion. */
+  #discountVanished(now: Micros): void {
+    const flights = this.#flights
+    const from = this.#pathMtu.takeVanished()
+    if (from === never) return
+    for (let number = flights.nextOpen(from, flights.next); number < flights.next;) {
+      if (flights.bytesOf(number) > this.#pathMtu.datagramSize) this.#discount(number)
+      number = flights.nextOpen(number + 1, flights.next)
+    }
+    this.#undo(now)
+    this.controller.handleRestart(now)
+    this.#persistentCongestion.restart(now)
+    this.counters.blackHoles++
+  }
+
+  #discount(number: PacketNumber): void {
+    if (this.#flights.isDeclaredLost(number)) this.#undoTo = this.#episode.handleLate()
+    else this.outcome.lost.push(number)
+    this.#flights.settle(number)
+  }
+
+  #adoptDatagramSize(now: Micros): void {
+    const { datagramSize } = this.#pathMtu
+    if (datagramSize === this.datagramSize) return
+    const cause = datagramSize > this.datagramSize ? "probe acknowledged" : "black hole"
+    this.datagramSize = datagramSize
+    this.#pacer.setDatagramSize(datagramSize)
+    this.controller.setDatagramSize(datagramSize)
+    this.#trace.emit({ _tag: "DatagramSizeChanged", at: now, bytes: datagramSize, cause })
   }
 
   /** Late flights are in neither list: they grow nothing (spec §14.3). */
@@ -345,12 +444,10 @@ export class Recovery {
     }
   }
 
-  #traceLate(now: Micros): void {
-    for (const { length, values } of [this.outcome.late, this.outcome.lateSeen]) {
-      for (let i = 0; i < length; i++) {
-        this.#trace.emit({ _tag: "FlightLate", at: now, number: values[i]!, sentAt: this.#flights.sentAt(values[i]!) })
-      }
-    }
+  #traceAnswer(now: Micros): void {
+    const { window, inSlowStart: slowStart } = this.controller
+    const { smoothed } = this.rtt
+    this.#trace.emit({ _tag: "AnswerTaken", at: now, window, inFlightBytes: this.#flights.bytes, smoothed, slowStart })
   }
 
   #traceWindow(now: Micros, cause: "loss" | "persistent congestion"): void {

@@ -102,6 +102,13 @@ export class PacketBuilder {
     this.#at = writeResponse(this.#out, this.#at, { token })
   }
 
+  /** PING and PADDING to the packet's end. */
+  addPathProbe(): void {
+    this.isPlain = false
+    this.#out[this.#at++] = FrameType.ping
+    this.#padTo(this.#limit)
+  }
+
   /** Writes parts from `start` towards `end` while there is room; returns how far they reach. */
   addSpan(queue: RecordQueue, base: RecordNumber, start: Position, end: Position): Position {
     let reached = start

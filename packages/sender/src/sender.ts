@@ -1,5 +1,5 @@
 import { type CryptoSuite, type Entropy, keyIdOf, type KeyPair, type Pair, staticSecret } from "@pure-link/keys"
-import type { CongestionController, ControllerOptions } from "@pure-link/recovery"
+import { Policies, type PolicyMakers } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
 import {
   type Bytes,
@@ -49,7 +49,9 @@ export interface SenderOptions {
     readonly last: RecordNumber
     readonly lives: ReadonlyArray<Life>
   }
-  readonly makeController: (options: ControllerOptions) => CongestionController
+  /** How losses, congestion, pacing and the path's MTU are dealt with; `Policies.defaults` if not given. */
+  readonly policies?: PolicyMakers
+  /** What the path is taken to carry at first; 1,200 B if not given. */
   readonly datagramSize?: Bytes
   /** Bytes of records that are read ahead from the outbox (spec §18). */
   readonly queueBytes?: Bytes
@@ -103,7 +105,7 @@ export class SenderLink {
   #requested = false
 
   constructor(options: SenderOptions) {
-    const { suite, entropy, identity, peerPublicKey, stream, outbox, makeController } = options
+    const { suite, entropy, identity, peerPublicKey, stream, outbox } = options
     const pair: Pair = { sender: identity.publicKey, receiver: peerPublicKey }
     const secret = options.staticSecret ?? staticSecret(suite, identity.privateKey, peerPublicKey, pair)
     if (secret === undefined) throw new Error("the peer's public key is not one that X25519 accepts (spec §6.1)")
@@ -117,7 +119,7 @@ export class SenderLink {
       stream,
       outbox,
       generation: outbox.generation,
-      makeController,
+      policies: options.policies ?? Policies.defaults,
       datagramSize: options.datagramSize ?? smallestDatagram,
       trace: options.trace ?? silentTrace,
       recordNumbersOfRun: options.recordNumbersOfRun ?? recordNumbersOfRun,
@@ -244,7 +246,7 @@ export class SenderLink {
     if (forked) return never
     const always = Math.min(silence.reportAt, epochs.expiresAt)
     if (refusal.active) return Math.min(always, backlog.queue.records > 0 ? refusal.tryAt : never)
-    return Math.min(always, recovery.deadline(), this.#transmitter.pacedUntil, waitsForPeer ? questionAt : never)
+    return Math.min(always, recovery.deadline(), this.#transmitter.wakeAt, waitsForPeer ? questionAt : never)
   }
 
   /** Writes the next sealed datagram at out[offset…] and returns its length; 0 when nothing may or need go now. */
@@ -256,7 +258,7 @@ export class SenderLink {
     if (state.refusal.active) return transmitter.isTryDue(now) ? transmitter.transmitTry(now, out, offset) : 0
     if (state.run.recovery.ringIsFull()) return 0
     if (state.probeDue) return transmitter.transmitProbe(now, out, offset)
-    const length = transmitter.transmitWaiting(now, out, offset)
+    const length = transmitter.transmitPathProbe(now, out, offset) || transmitter.transmitWaiting(now, out, offset)
     if (length > 0) return length
     if (state.packetDue || state.response !== undefined) return transmitter.transmitControl(now, out, offset)
     if (state.waitsForPeer && now >= state.questionAt) return transmitter.transmitQuestion(now, out, offset)

@@ -1,5 +1,5 @@
 import { id64, type Pair, SenderEpochs } from "@pure-link/keys"
-import { type CongestionController, type ControllerOptions, initialWindow, Recovery } from "@pure-link/recovery"
+import { initialWindow, type PolicyMakers, Recovery } from "@pure-link/recovery"
 import type { CryptoSuite, Entropy } from "@pure-link/keys"
 import type { Trace } from "@pure-link/trace"
 import {
@@ -28,7 +28,7 @@ export interface RunOptions {
   readonly staticSecret: Uint8Array
   readonly stream: StreamName & { readonly shape: Id64 }
   readonly generation: Id64
-  readonly makeController: (options: ControllerOptions) => CongestionController
+  readonly policies: PolicyMakers
   readonly datagramSize: Bytes
   readonly trace: Trace
 }
@@ -67,8 +67,8 @@ export class SenderRun {
     this.id = id64(entropy)
     this.prefix = runPrefixOf(this.id)
     this.epochs = new SenderEpochs({ suite, entropy, pair, run: this.id, staticSecret })
-    const controller = options.makeController({ datagramSize, largestWindow: largestWindowDatagrams * datagramSize })
-    this.recovery = new Recovery({ controller, datagramSize, trace })
+    const largestWindow = largestWindowDatagrams * datagramSize
+    this.recovery = new Recovery({ policies: options.policies, datagramSize, largestWindow, trace })
     this.flights = new FlightContents(this.recovery.ringSize)
     this.stream = new StreamNotice(options.stream, options.generation, firstUnstored)
     this.credit = new Credit(firstUnstored - 1, datagramSize)

@@ -28,7 +28,6 @@ export interface StateOptions extends RunOptions {
 export class SenderState {
   readonly options: StateOptions
   readonly trace: Trace
-  readonly datagramSize: Bytes
   readonly counters: SenderCounters = noCounts()
   readonly backlog: Backlog
   readonly refusal = new Refusal()
@@ -62,10 +61,14 @@ export class SenderState {
   constructor(options: StateOptions) {
     this.options = options
     this.trace = options.trace
-    this.datagramSize = options.datagramSize
     this.backlog = new Backlog(options.outbox.lowestHeld, options.outbox.last)
     this.#lives = options.outbox.lives
     this.run = this.#newRun(false)
+  }
+
+  /** The largest datagram with records at present. */
+  get datagramSize(): Bytes {
+    return this.run.recovery.datagramSize
   }
 
   /** All lives that the outbox lists. */

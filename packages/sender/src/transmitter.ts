@@ -19,7 +19,9 @@ export class Transmitter {
   readonly #state: SenderState
   readonly #builder: PacketBuilder
   /** The pacer lets nothing go before; never while it pauses nothing. */
-  pacedUntil: Micros = never
+  #pacedUntil: Micros = never
+  /** When a probe of the path will be due; never while none will, or it waits for window or pacer. */
+  #pathProbeAt: Micros = never
   #lastSentAt: Micros = -Infinity
 
   constructor(state: SenderState, keyId: number) {
@@ -27,20 +29,44 @@ export class Transmitter {
     this.#builder = new PacketBuilder(keyId)
   }
 
+  /** When there may be more to send although nothing else happens before. */
+  get wakeAt(): Micros {
+    return Math.min(this.#pacedUntil, this.#pathProbeAt)
+  }
+
   /** What waits, as window and pacer allow; 0 when nothing waits or may go. */
   transmitWaiting(now: Micros, out: Uint8Array, offset: number): Bytes {
     const { run, datagramSize, hasSendable } = this.#state
-    this.pacedUntil = never
+    this.#pacedUntil = never
     run.recovery.setLimited(now, !hasSendable)
     if (!hasSendable || !run.recovery.windowAllows(datagramSize)) return 0
     const paceAt = run.recovery.paceAt(now)
     if (paceAt > now) {
-      this.pacedUntil = paceAt
+      this.#pacedUntil = paceAt
       return 0
     }
-    const number = this.#begin(now, out, offset)
+    const number = this.#begin(now, out, offset, datagramSize)
     const isFull = this.#fill(number, this.#state.reach)
-    return this.#finish(now, number, isFull, false)
+    return this.#finish(now, number, isFull, "data")
+  }
+
+  /**
+   * A PING padded to the size that the path is probed for, when one is due (spec §14.8); 0 when not. Only a link that
+   * has something to deliver, and whose receiver knows the run, asks for more.
+   */
+  transmitPathProbe(now: Micros, out: Uint8Array, offset: number): Bytes {
+    const { run, backlog } = this.#state
+    const { recovery } = run
+    this.#pathProbeAt = never
+    if (!backlog.hasUnstored || run.sealingEpoch === 0 || !run.stream.answered) return 0
+    if (recovery.pathProbeAt > now) {
+      this.#pathProbeAt = recovery.pathProbeAt
+      return 0
+    }
+    if (!recovery.windowAllows(recovery.pathProbeSize) || recovery.paceAt(now) > now) return 0
+    const number = this.#begin(now, out, offset, recovery.pathProbeSize)
+    this.#builder.addPathProbe()
+    return this.#finish(now, number, false, "path probe")
   }
 
   /**
@@ -54,12 +80,12 @@ export class Transmitter {
     state.counters.probesSent++
     const number = this.#begin(now, out, offset)
     const isFull = state.run.mayCarryRecords && this.#fillProbe(number)
-    return this.#finish(now, number, isFull, true)
+    return this.#finish(now, number, isFull, "probe")
   }
 
   /** The first packet under a new epoch, a RESPONSE, or the first OFFER of a run that carries nothing else. */
   transmitControl(now: Micros, out: Uint8Array, offset: number): Bytes {
-    return this.#finish(now, this.#begin(now, out, offset), false, false)
+    return this.#finish(now, this.#begin(now, out, offset), false, "data")
   }
 
   /** Asks for credit, n or ACCEPT; held records ask by themselves, a packet at a time (spec §9.6). */
@@ -69,7 +95,7 @@ export class Transmitter {
     state.counters.questionsSent++
     const number = this.#begin(now, out, offset)
     const isFull = state.held && state.run.mayCarryRecords && this.#fill(number, state.reach)
-    return this.#finish(now, number, isFull, false)
+    return this.#finish(now, number, isFull, "data")
   }
 
   isTryDue(now: Micros): boolean {
@@ -95,7 +121,7 @@ export class Transmitter {
     const number = this.#begin(now, out, offset)
     const isFull = mayCarryRecords && this.#fill(number, Math.max(state.reach, queue.positionOf(queue.first + 1)))
     state.refusal.handleTry(now, !mayCarryRecords)
-    return this.#finish(now, number, isFull, false)
+    return this.#finish(now, number, isFull, "data")
   }
 
   #fill(number: PacketNumber, reach: Position): boolean {
@@ -123,14 +149,14 @@ export class Transmitter {
   }
 
   /** Header and control frames of the next packet; returns its number. */
-  #begin(now: Micros, out: Uint8Array, offset: number): PacketNumber {
+  #begin(now: Micros, out: Uint8Array, offset: number, size = this.#state.datagramSize): PacketNumber {
     const state = this.#state
     const { id, recovery, replyRuns, stream, epochs, flights, sealingEpoch: epoch, inSilentRecovery } = state.run
     const number = recovery.nextNumber
     if (number > 0 && now - Math.max(this.#lastSentAt, recovery.answeredAt) >= idleTime) stream.unanswer(number)
     const withStream = !stream.answered || inSilentRecovery
     const long = withStream || number - replyRuns.largestReported > shortNumberReach
-    this.#builder.begin(out, offset, state.datagramSize, long, id, epoch, number)
+    this.#builder.begin(out, offset, size, long, id, epoch, number)
     if (state.response !== undefined) this.#builder.addResponse(state.response)
     if (withStream) this.#builder.addStream(stream.frame(state.backlog.queue.first))
     if (epoch === 0) this.#builder.addOffer(epochs.offer(0))
@@ -139,12 +165,15 @@ export class Transmitter {
     return number
   }
 
-  #finish(now: Micros, number: PacketNumber, isFull: boolean, probe: boolean): Bytes {
+  #finish(now: Micros, number: PacketNumber, isFull: boolean, cause: "data" | "probe" | "path probe"): Bytes {
     const { run, counters, silence, trace } = this.#state
     const { epochs, recovery, sealingEpoch: epoch } = run
     const { recordBytes, hasRecords, isPlain: plain } = this.#builder
     const length = this.#builder.finish(epochs.sealingKey(epoch), isFull)
-    assert(recovery.handleSent(now, length, probe) === number)
+    const probe = cause === "probe"
+    const sent =
+      cause === "path probe" ? recovery.handlePathProbeSent(now, length) : recovery.handleSent(now, length, probe)
+    assert(sent === number)
     if (epoch === 0) run.zeroBytes += recordBytes
     if (epoch === epochs.epoch) this.#state.packetDue = false
     this.#lastSentAt = now

@@ -9,7 +9,7 @@ import {
   seededEntropy,
   staticSecret
 } from "@pure-link/keys"
-import { Cubic } from "@pure-link/recovery"
+import { FixedSize, Policies } from "@pure-link/recovery"
 import {
   decodeFrame,
   encodeFrame,
@@ -276,7 +276,8 @@ export class Bench {
       peerPublicKey: this.peer.identity.publicKey,
       stream: { source: "till-4", input: "orders", shape: 9n },
       outbox: { generation: 3n, lowestHeld, last: this.last, lives },
-      makeController: (controller) => new Cubic(controller),
+      // One datagram size, unless a test is about the path's MTU.
+      policies: { ...Policies.defaults, pathMtu: { make: ({ datagramSize }) => new FixedSize(datagramSize) } },
       ...rest
     })
     this.feed()

@@ -64,7 +64,7 @@ export const TraceEvent = Schema.TaggedUnion({
   /** The congestion window shrank. */
   WindowReduced: { at: Micros, cause: WindowCause, window: Count, inFlightBytes: Count },
   /** Every loss of an episode proved late: the congestion state is what it was before (spec §14.3). */
-  EpisodeUndone: { at: Micros, window: Count, flights: Count },
+  EpisodeUndone: { at: Micros, window: Count },
   /** Datagrams with records are at most this large from now on (spec §14.8). */
   DatagramSizeChanged: { at: Micros, bytes: Count, cause: SizeCause },
   /** Packets are sealed (sender) or answered (receiver) under a new epoch from now on (spec §7). */

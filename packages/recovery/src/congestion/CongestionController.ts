@@ -1,6 +1,9 @@
 import type { Bytes, Micros } from "@pure-link/wire"
 import type { RoundTripTime } from "../roundTripTime.ts"
 
+/** All of a controller's state at one moment, for that controller to return to; to anybody else it is opaque. */
+export type CongestionState = object
+
 /**
  * How many bytes may be in the air (spec §14.4). A controller hears of every packet that was sent, acknowledged or
  * lost, in plain calls, and holds nothing but its state.
@@ -18,10 +21,20 @@ export interface CongestionController {
    */
   handleAcknowledged(now: Micros, bytes: Bytes, sentAt: Micros, rtt: RoundTripTime, windowLimited: boolean): void
   /**
-   * Congestion was found; `sentAt` is when the newest lost packet was sent. True if it made a reduction: one per round
-   * trip.
+   * Congestion was found; `sentAt` is when the newest lost packet was sent. If it made a reduction, and there is one per
+   * round trip, returns the state from just before.
    */
-  handleCongestion(now: Micros, sentAt: Micros): boolean
+  handleCongestion(now: Micros, sentAt: Micros): CongestionState | undefined
+  /**
+   * All losses since `before` was returned proved late: goes back to it whole, but never below the present window. The
+   * time since then counts for no growth (spec §14.3).
+   */
+  undo(now: Micros, before: CongestionState): void
+  /**
+   * The path lost packets for another reason than congestion, and all that was in flight: begins again with the initial
+   * window, in slow start up to the window of before (spec §14.8).
+   */
+  handleRestart(now: Micros): void
   /** Nothing got through for three probe timeouts (RFC 9002 §7.6). Follows a `handleCongestion` for the same losses. */
   handlePersistentCongestion(now: Micros): void
   setDatagramSize(bytes: Bytes): void

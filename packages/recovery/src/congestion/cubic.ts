@@ -1,6 +1,6 @@
 import type { Bytes, Micros } from "@pure-link/wire"
 import type { RoundTripTime } from "../roundTripTime.ts"
-import type { CongestionController, ControllerOptions } from "./CongestionController.ts"
+import type { CongestionController, CongestionState, ControllerOptions } from "./CongestionController.ts"
 import { boundWindow, initialWindow } from "./CongestionController.ts"
 
 /**
@@ -43,11 +43,16 @@ interface CubicState {
   slowedStart: boolean
 }
 
+/** A state to go back to, and when it was left. */
+interface SavedState extends CubicState {
+  readonly savedAt: Micros
+}
+
 export class Cubic implements CongestionController {
   readonly name = "CUBIC"
   readonly #largestWindow: Bytes
   #datagramSize: Bytes
-  readonly #state: CubicState
+  #state: CubicState
   #sentAt: Micros = Number.NEGATIVE_INFINITY
   #acknowledgedAt: Micros = Number.NEGATIVE_INFINITY
   /** The probe timeout at the last acknowledgement: a longer idle is a long one. */
@@ -95,9 +100,10 @@ export class Cubic implements CongestionController {
   }
 
   /** RFC 9438 §4.6, with fast convergence (§4.7). */
-  handleCongestion(now: Micros, sentAt: Micros): boolean {
+  handleCongestion(now: Micros, sentAt: Micros): CongestionState | undefined {
     const state = this.#state
-    if (sentAt <= state.recoveryStart) return false
+    if (sentAt <= state.recoveryStart) return undefined
+    const before: SavedState = { ...state, savedAt: now }
     const converges = state.window < state.formerMaximum
     state.recoveryStart = now
     state.formerMaximum = converges ? (state.window * (1 + reductionFactor)) / 2 : state.window
@@ -105,7 +111,24 @@ export class Cubic implements CongestionController {
     state.slowStartThreshold = state.window
     state.hasEpoch = false
     state.slowedStart = false
-    return true
+    return before
+  }
+
+  /** The curve goes on from where it was, as if the time since had not been (RFC 9438 §4.9.2 leaves that open). */
+  undo(now: Micros, before: CongestionState): void {
+    const { window } = this.#state
+    const { savedAt, ...state } = before as SavedState
+    this.#state = state
+    state.window = this.#bound(Math.max(window, state.window))
+    this.#skipTime(now - savedAt, now)
+  }
+
+  /** The curve, if there was one, ends; slow start leads back to it. */
+  handleRestart(_now: Micros): void {
+    const state = this.#state
+    state.slowStartThreshold = Math.max(state.slowStartThreshold, state.window)
+    state.window = this.#bound(Math.min(state.window, initialWindow(this.#datagramSize)))
+    state.hasEpoch = false
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { Bytes, Micros } from "@pure-link/wire"
 import type { RoundTripTime } from "../roundTripTime.ts"
-import type { CongestionController, ControllerOptions } from "./CongestionController.ts"
+import type { CongestionController, CongestionState, ControllerOptions } from "./CongestionController.ts"
 import { boundWindow, initialWindow } from "./CongestionController.ts"
 
 /**
@@ -22,7 +22,7 @@ export class NewReno implements CongestionController {
   readonly name = "NewReno"
   readonly #largestWindow: Bytes
   #datagramSize: Bytes
-  readonly #state: NewRenoState
+  #state: NewRenoState
 
   constructor(options: ControllerOptions) {
     this.#largestWindow = options.largestWindow
@@ -51,13 +51,26 @@ export class NewReno implements CongestionController {
     state.window = this.#bound(state.window + growth)
   }
 
-  handleCongestion(now: Micros, sentAt: Micros): boolean {
+  handleCongestion(now: Micros, sentAt: Micros): CongestionState | undefined {
     const state = this.#state
-    if (sentAt <= state.recoveryStart) return false
+    if (sentAt <= state.recoveryStart) return undefined
+    const before = { ...state }
     state.recoveryStart = now
     state.window = this.#bound(state.window * reductionFactor)
     state.slowStartThreshold = state.window
-    return true
+    return before
+  }
+
+  undo(_now: Micros, before: CongestionState): void {
+    const { window } = this.#state
+    this.#state = { ...(before as NewRenoState) }
+    this.#state.window = this.#bound(Math.max(window, this.#state.window))
+  }
+
+  handleRestart(): void {
+    const state = this.#state
+    state.slowStartThreshold = Math.max(state.slowStartThreshold, state.window)
+    state.window = this.#bound(Math.min(state.window, initialWindow(this.#datagramSize)))
   }
 
   handlePersistentCongestion(): void {

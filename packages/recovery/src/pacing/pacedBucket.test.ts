@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Pacer } from "./pacer.ts"
-import { RoundTripTime } from "./roundTripTime.ts"
+import { RoundTripTime } from "../roundTripTime.ts"
+import { PacedBucket } from "./pacedBucket.ts"
 
 const datagram = 1_200
 
@@ -8,31 +8,25 @@ const datagram = 1_200
 class Fixture {
   readonly rtt = new RoundTripTime()
   readonly window = { bytes: 0, inSlowStart: false }
-  readonly pacer: Pacer
+  readonly pacer: PacedBucket
   sent = 0
 
   constructor(windowBytes: number, rttMicros: number, inSlowStart = false) {
     this.window = { bytes: windowBytes, inSlowStart }
     this.rtt.update(rttMicros, 0)
     const { window } = this
-    this.pacer = new Pacer(
-      {
-        name: "fixed",
+    this.pacer = new PacedBucket({
+      controller: {
         get window() {
           return window.bytes
         },
         get inSlowStart() {
           return window.inSlowStart
-        },
-        handleSent: () => {},
-        handleAcknowledged: () => {},
-        handleCongestion: () => false,
-        handlePersistentCongestion: () => {},
-        setDatagramSize: () => {}
+        }
       },
-      this.rtt,
-      datagram
-    )
+      rtt: this.rtt,
+      datagramSize: datagram
+    })
   }
 
   /** Sends all that may go at once; returns how many datagrams that was. */

@@ -1,6 +1,6 @@
 import { type Bytes, type Micros, never } from "@pure-link/wire"
-import type { CongestionController } from "./congestion/CongestionController.ts"
-import type { RoundTripTime } from "./roundTripTime.ts"
+import type { RoundTripTime } from "../roundTripTime.ts"
+import type { Pacer, PacerOptions } from "./Pacer.ts"
 
 /**
  * Spreads a window over a round trip (RFC 9002 §7.7, spec §14.7). A bucket of bytes fills at 1.25 windows per smoothed
@@ -20,8 +20,9 @@ const largestBurst = 256
  */
 const wakeTime: Micros = 1_000
 
-export class Pacer {
-  readonly #controller: CongestionController
+export class PacedBucket implements Pacer {
+  readonly name = "paced"
+  readonly #controller: PacerOptions["controller"]
   readonly #rtt: RoundTripTime
   #datagramSize: Bytes
   /** Bytes that may go now; below 0 after probes, which do not ask. */
@@ -30,11 +31,11 @@ export class Pacer {
   /** When a paused sender was told to come back; never when it was not paused, or has come. */
   #promisedAt: Micros = never
 
-  constructor(controller: CongestionController, rtt: RoundTripTime, datagramSize: Bytes) {
-    this.#controller = controller
-    this.#rtt = rtt
-    this.#datagramSize = datagramSize
-    this.#room = smallestBurst * datagramSize
+  constructor(options: PacerOptions) {
+    this.#controller = options.controller
+    this.#rtt = options.rtt
+    this.#datagramSize = options.datagramSize
+    this.#room = smallestBurst * options.datagramSize
   }
 
   setDatagramSize(bytes: Bytes): void {

@@ -1,0 +1,22 @@
+import type { Bytes, Micros } from "@pure-link/wire"
+import type { CongestionController } from "../congestion/CongestionController.ts"
+import type { RoundTripTime } from "../roundTripTime.ts"
+
+/** When the next datagram may go, by pacing (spec §14.7). It reads window and round-trip time, and changes neither. */
+export interface Pacer {
+  readonly name: string
+  /** When a datagram may go: at most `now` if at once, else a later time to come back at. */
+  paceAt(now: Micros): Micros
+  /** A datagram went, allowed or (a probe) unasked. */
+  handleSent(now: Micros, bytes: Bytes): void
+  /** The sender has nothing to send: from here on no timer can miss anything for it. */
+  rest(now: Micros): void
+  setDatagramSize(bytes: Bytes): void
+}
+
+export interface PacerOptions {
+  /** What is to be spread. */
+  readonly controller: Pick<CongestionController, "window" | "inSlowStart">
+  readonly rtt: RoundTripTime
+  readonly datagramSize: Bytes
+}

@@ -1,0 +1,17 @@
+import type { Micros } from "@pure-link/wire"
+import type { Pacer } from "./Pacer.ts"
+
+/** Sends a window at once, as far as it is free: what pacing is measured against. */
+export class Unpaced implements Pacer {
+  readonly name = "unpaced"
+
+  paceAt(now: Micros): Micros {
+    return now
+  }
+
+  handleSent(): void {}
+
+  rest(): void {}
+
+  setDatagramSize(): void {}
+}

@@ -1,0 +1,24 @@
+import type { Bytes } from "@pure-link/wire"
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
+import { Discovery } from "./discovery.ts"
+import { FixedSize } from "./fixedSize.ts"
+import type { PathMtuDiscovery } from "./PathMtuDiscovery.ts"
+
+export interface PathMtuOptions {
+  /** The size to begin with, 1,200 to 1,452 B. */
+  readonly datagramSize: Bytes
+}
+
+/** The choice of path MTU discovery: a maker, one per run, whose calls are plain. */
+export class PathMtu extends Context.Service<
+  PathMtu,
+  { readonly make: (options: PathMtuOptions) => PathMtuDiscovery }
+>()("@pure-link/recovery/PathMtu") {
+  /** Probes for larger datagrams, and returns from black holes (spec §14.8). The default. */
+  static readonly layerDiscovery = Layer.succeed(this, { make: (o) => new Discovery(o.datagramSize, true) })
+  /** Probes, and falls into black holes: to compare with. */
+  static readonly layerWithoutBlackHoles = Layer.succeed(this, { make: (o) => new Discovery(o.datagramSize, false) })
+  /** Always the size to begin with. */
+  static readonly layerFixed = Layer.succeed(this, { make: (o) => new FixedSize(o.datagramSize) })
+}
