@@ -66,6 +66,8 @@ export class Recovery {
   #smallestSettled: PacketNumber = Infinity
   /** What the congestion state is to go back to, as the answer under way has it. */
   #undoTo: CongestionState | undefined
+  /** A reduction was just made, and no packet has been sent since. */
+  #entersRecovery = false
   /** The probe of the path that is in flight; −1 while none is. */
   #pathProbe: PacketNumber = -1
 
@@ -108,9 +110,12 @@ export class Recovery {
     return this.#flights.isFull
   }
 
-  /** Whether the window has room for this many bytes; the pacer is asked apart. */
+  /**
+   * Whether the window has room for this many bytes; the pacer is asked apart. One packet may go beyond it when a
+   * reduction begins, so that what was lost is sent again at once (RFC 9002 §7.3.2).
+   */
   windowAllows(bytes: Bytes): boolean {
-    return this.#flights.bytes + bytes <= this.controller.window
+    return this.#entersRecovery || this.#flights.bytes + bytes <= this.controller.window
   }
 
   /** When a datagram may go, by pacing: at most `now` if at once, else when to come back. */
@@ -133,7 +138,7 @@ export class Recovery {
    * otherwise; a window without room for one more datagram is fully used in any case (RFC 9002 §7.8).
    */
   setLimited(now: Micros, limited: boolean): void {
-    this.#limited = limited && this.windowAllows(this.datagramSize)
+    this.#limited = limited && this.#flights.bytes + this.datagramSize <= this.controller.window
     if (limited) this.#pacer.rest(now)
   }
 
@@ -143,6 +148,7 @@ export class Recovery {
     this.controller.handleSent(now, bytes, this.#flights.bytes)
     this.#pacer.handleSent(now, bytes)
     this.#sentAt = now
+    this.#entersRecovery = false
     this.counters.sent++
     const number = this.#flights.add(now, bytes)
     this.#windowUse.handleSent(this.#flights.bytes)
@@ -172,6 +178,7 @@ export class Recovery {
   beginAnswer(now: Micros): void {
     this.handleAnswered(now)
     clearOutcome(this.outcome)
+    this.#entersRecovery = false
     this.#largestSettled = -1
     this.#smallestSettled = Infinity
   }
@@ -389,6 +396,7 @@ export class Recovery {
       this.#episode.handleReduction(before)
       this.#lossDetector.handleCongestion()
       this.counters.reductions++
+      this.#entersRecovery = true
       this.#traceWindow(now, "loss")
     }
     if (this.#persistentCongestion.isEstablished(this.rtt)) this.#collapse(now)
@@ -396,6 +404,7 @@ export class Recovery {
 
   #collapse(now: Micros): void {
     this.#persistentCongestion.restart(now)
+    this.#entersRecovery = false
     this.#episode.handleProof()
     this.controller.handlePersistentCongestion(now)
     this.rtt.restartMinimum()

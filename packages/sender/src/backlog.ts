@@ -9,6 +9,10 @@ import { Spans } from "./spans.ts"
  * acknowledged, and the cursor of what was never sent. It turns verdicts on flights into spans, and fills packets
  * with the lowest numbers first.
  */
+
+/** New records join what is sent again only if at least this part of the packet is left: each span costs a frame. */
+const leastShared = 1 / 4
+
 export class Backlog {
   readonly queue: RecordQueue
   /** The last record of the outbox, queued or not yet. */
@@ -100,6 +104,7 @@ export class Backlog {
       if (start >= reach) return false
       const isAgain = again.count > 0
       const end = Math.min(reach, isAgain ? again.end(0) : queue.endPosition)
+      if (!isAgain && flights.spanCount(number) > 0 && builder.room < size * leastShared) return true
       const staysWhole = isAgain && end - start <= size && flights.spanCount(number) > 0
       if (staysWhole && !builder.addWholeSpan(queue, base, start, end)) return true
       const reached = staysWhole ? end : builder.addSpan(queue, base, start, end)

@@ -86,6 +86,11 @@ export class PacketBuilder {
     this.isPlain = !long
   }
 
+  /** Bytes left for frames. */
+  get room(): Bytes {
+    return this.#limit - this.#at
+  }
+
   addStream(frame: StreamFrame): void {
     this.isPlain = false
     assert(this.#at + streamFrameLength(frame) <= this.#limit, "STREAM does not fit the packet")
