@@ -92,7 +92,9 @@ export class OutputLink implements DrivenSender {
   }
 
   get counters(): Readonly<Record<string, number>> {
-    return { ...this.machine.counters }
+    const { counters, recoveryCounters } = this.machine
+    const ofRecovery = Object.entries(recoveryCounters).map(([name, count]) => [inRecovery(name), count])
+    return { ...counters, ...Object.fromEntries(ofRecovery) }
   }
 
   /** The error that ended sending for good, if one did. */
@@ -360,6 +362,9 @@ export class OutputLink implements DrivenSender {
     this.#seam.journal.report({ _tag: "StoreTrouble", store: "outbox", at, level: "error", message: detail })
   }
 }
+
+/** `lost` counts as `recoveryLost` among the counters of an output. */
+const inRecovery = (name: string): string => `recovery${name[0]!.toUpperCase()}${name.slice(1)}`
 
 const nothingFrom = (first: RecordNumber): RecordBatch => ({
   first,

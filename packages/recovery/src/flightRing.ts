@@ -40,10 +40,6 @@ export class FlightRing {
     this.#declaredLost = new Uint32Array(size >>> 5)
   }
 
-  slotOf(number: PacketNumber): number {
-    return number & this.#mask
-  }
-
   /** Whether the slot of this number still is about this number. */
   holds(number: PacketNumber): boolean {
     return number >= this.first && number < this.next

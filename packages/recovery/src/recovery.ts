@@ -6,12 +6,14 @@ import { FlightRing } from "./flightRing.ts"
 import { LateWait } from "./lateWait.ts"
 import type { LossDetector } from "./loss/LossDetector.ts"
 import type { NumberList } from "./numberList.ts"
-import { clearOutcome, noCounts, noOutcome } from "./outcome.ts"
+import { clearOutcome, noCounts, noOutcome, type RecoveryCounters } from "./outcome.ts"
 import type { Pacer } from "./pacing/Pacer.ts"
 import type { PathMtuDiscovery } from "./pathMtu/PathMtuDiscovery.ts"
 import { PersistentCongestion } from "./persistentCongestion.ts"
 import type { PolicyMakers } from "./policies.ts"
+import type { LossJudge } from "./response/LossJudge.ts"
 import { RoundTripTime } from "./roundTripTime.ts"
+import type { TailPolicy } from "./tail/TailPolicy.ts"
 import { WindowUse } from "./windowUse.ts"
 
 /**
@@ -32,6 +34,8 @@ export interface RecoveryOptions {
   /** Slots of the flight ring, a power of two. */
   readonly flights?: number
   readonly trace?: Trace
+  /** To count on where another recovery of the same link left off. */
+  readonly counters?: RecoveryCounters
 }
 
 export class Recovery {
@@ -39,7 +43,7 @@ export class Recovery {
   readonly controller: CongestionController
   readonly ringSize: number
   readonly outcome = noOutcome()
-  readonly counters = noCounts()
+  readonly counters: RecoveryCounters
   /** Probe timeouts since the last answer. */
   probeCount = 0
   /** When the last answer came; minus infinity before the first. */
@@ -48,12 +52,14 @@ export class Recovery {
   datagramSize: Bytes
   readonly #flights: FlightRing
   readonly #lossDetector: LossDetector
+  readonly #lossJudge: LossJudge
   readonly #lateWait = new LateWait()
   readonly #episode: EpisodeJudge
   readonly #persistentCongestion = new PersistentCongestion()
   readonly #windowUse = new WindowUse()
   readonly #pacer: Pacer
   readonly #pathMtu: PathMtuDiscovery
+  readonly #tail: TailPolicy
   readonly #trace: Trace
   #sentAt: Micros = 0
   #largestAcknowledged: PacketNumber = -1
@@ -73,14 +79,17 @@ export class Recovery {
 
   constructor(options: RecoveryOptions) {
     const { policies, datagramSize, largestWindow } = options
+    this.counters = options.counters ?? noCounts()
     this.datagramSize = datagramSize
     this.#flights = new FlightRing(options.flights ?? defaultFlights)
     this.ringSize = this.#flights.size
     this.controller = policies.congestionControl.make({ datagramSize, largestWindow })
     this.#lossDetector = policies.lossDetection.make()
+    this.#lossJudge = policies.lossResponse.make()
     this.#episode = policies.episodeJudgement.make()
     this.#pacer = policies.pacing.make({ controller: this.controller, rtt: this.rtt, datagramSize })
     this.#pathMtu = policies.pathMtu.make({ datagramSize })
+    this.#tail = policies.tailRedundancy.make()
     this.#trace = options.trace ?? silentTrace
   }
 
@@ -94,15 +103,6 @@ export class Recovery {
 
   get nextNumber(): PacketNumber {
     return this.#flights.next
-  }
-
-  /** The index of a number's flight in arrays of `ringSize`, while `isInRing`. */
-  slotOf(number: PacketNumber): number {
-    return this.#flights.slotOf(number)
-  }
-
-  isInRing(number: PacketNumber): boolean {
-    return this.#flights.holds(number)
   }
 
   /** While true nothing but a probe may be sent: the next number's slot is still in flight. */
@@ -126,6 +126,15 @@ export class Recovery {
   /** When a probe of the path may go: never while none is wanted, or while the path does not answer. */
   get pathProbeAt(): Micros {
     return this.probeCount > 0 ? never : this.#pathMtu.probeAt
+  }
+
+  isInFlight(number: PacketNumber): boolean {
+    return this.#flights.isInFlight(number)
+  }
+
+  /** When a flight, in flight still, is to be sent once more; never if not at all. */
+  copyAt(number: PacketNumber): Micros {
+    return this.#tail.copyAt(this.#flights.sentAt(number), this.rtt)
   }
 
   /** What a probe of the path is padded to. */
@@ -369,7 +378,6 @@ export class Recovery {
     const { lost } = this.outcome
     const end = lost.length
     for (let i = from; i < end; i++) this.#declareFlightLost(now, lost.values[i]!)
-    this.counters.episodes = this.#episode.episodes
     this.#discountVanished(now)
     for (let i = end - 1; i >= from; i--) {
       if (this.#flights.isDeclaredLost(lost.values[i]!)) return this.#reduce(now, this.#flights.sentAt(lost.values[i]!))
@@ -384,6 +392,7 @@ export class Recovery {
     // That a probe of the path is lost says nothing of congestion (RFC 8899 §3).
     if (number === this.#pathProbe) return this.#flights.settle(number)
     this.#flights.declareLost(number, now)
+    if (this.#episode.unsettled === 0) this.counters.episodes++
     this.#episode.handleLost()
     this.counters.lost++
     if (this.#trace.packets) this.#trace.emit({ _tag: "FlightLost", at: now, number, bytes, sentAt })
@@ -391,7 +400,7 @@ export class Recovery {
 
   /** The newest of the flights just declared lost was sent at `sentAt`. */
   #reduce(now: Micros, sentAt: Micros): void {
-    const before = this.controller.handleCongestion(now, sentAt)
+    const before = this.controller.handleCongestion(now, sentAt, this.#lossJudge.partOf(this.rtt))
     if (before !== undefined) {
       this.#episode.handleReduction(before)
       this.#lossDetector.handleCongestion()

@@ -131,18 +131,30 @@ export class Backlog {
   ): boolean {
     const oldest = this.#oldestFlight(flights, from, number, reach)
     if (oldest === undefined) return false
-    flights.mark(oldest, Mark.replaced)
+    this.fillFrom(builder, flights, oldest, number, base, reach)
+    return true
+  }
+
+  /** Fills a packet with what another flight carries below `reach`, and takes it over from that one. */
+  fillFrom(
+    builder: PacketBuilder,
+    flights: FlightContents,
+    other: PacketNumber,
+    number: PacketNumber,
+    base: RecordNumber,
+    reach: Position
+  ): void {
+    flights.mark(other, Mark.replaced)
     let fits = true
-    for (let i = 0; i < flights.spanCount(oldest); i++) {
-      const start = Math.max(flights.spanStart(oldest, i), this.queue.firstPosition)
-      const end = flights.spanEnd(oldest, i)
+    for (let i = 0; i < flights.spanCount(other); i++) {
+      const start = Math.max(flights.spanStart(other, i), this.queue.firstPosition)
+      const end = flights.spanEnd(other, i)
       if (start >= end || this.acknowledged.covers(start, end)) continue
       const reached: Position = fits && end <= reach ? builder.addSpan(this.queue, base, start, end) : start
       if (reached > start) flights.addSpan(number, start, reached)
       if (reached < end) this.again.addOutside(reached, end, this.acknowledged)
       fits &&= reached === end
     }
-    return true
   }
 
   /** The flight in the air, from `from` to `next`, with the lowest unacknowledged position; below `reach`. */

@@ -4,6 +4,8 @@ export interface SenderCounters {
   recordPacketsSent: number
   bytesSent: number
   recordBytesSent: number
+  /** Packets that tail redundancy sent once more. */
+  copiesSent: number
   probesSent: number
   questionsSent: number
   triesSent: number
@@ -25,6 +27,7 @@ export const noCounts = (): SenderCounters => ({
   recordPacketsSent: 0,
   bytesSent: 0,
   recordBytesSent: 0,
+  copiesSent: 0,
   probesSent: 0,
   questionsSent: 0,
   triesSent: 0,

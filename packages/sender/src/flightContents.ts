@@ -18,7 +18,9 @@ export const Mark = {
    */
   replaced: 2,
   /** It was answered, or has left. */
-  settled: 4
+  settled: 4,
+  /** It is a copy that tail redundancy sent. */
+  copy: 8
 } as const
 
 export class FlightContents {

@@ -1,5 +1,5 @@
 import { type CryptoSuite, type Entropy, keyIdOf, type KeyPair, type Pair, staticSecret } from "@pure-link/keys"
-import { Policies, type PolicyMakers } from "@pure-link/recovery"
+import { noCounts as noRecoveryCounts, Policies, type PolicyMakers, type RecoveryCounters } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
 import {
   type Bytes,
@@ -80,6 +80,8 @@ export interface SenderStatus {
   readonly epoch: Epoch
   readonly smoothedRtt: Micros
   readonly window: Bytes
+  /** The largest datagram that the path is known to carry. */
+  readonly datagramSize: Bytes
   readonly inFlight: Bytes
 }
 
@@ -119,6 +121,7 @@ export class SenderLink {
       stream,
       outbox,
       generation: outbox.generation,
+      recoveryCounters: noRecoveryCounts(),
       policies: options.policies ?? Policies.defaults,
       datagramSize: options.datagramSize ?? smallestDatagram,
       trace: options.trace ?? silentTrace,
@@ -142,6 +145,11 @@ export class SenderLink {
     return this.#state.counters
   }
 
+  /** What happened to flights and window, over all runs. */
+  get recoveryCounters(): Readonly<RecoveryCounters> {
+    return this.#state.run.recovery.counters
+  }
+
   /** Everything up to this record is stored. */
   get stored(): RecordNumber {
     return this.#state.backlog.queue.first - 1
@@ -158,6 +166,7 @@ export class SenderLink {
       epoch: epochs.epoch,
       smoothedRtt: recovery.rtt.smoothed,
       window: recovery.controller.window,
+      datagramSize: recovery.datagramSize,
       inFlight: recovery.inFlightBytes
     }
   }

@@ -1,5 +1,5 @@
 import { id64, type Pair, SenderEpochs } from "@pure-link/keys"
-import { initialWindow, type PolicyMakers, Recovery } from "@pure-link/recovery"
+import { initialWindow, type PolicyMakers, Recovery, type RecoveryCounters } from "@pure-link/recovery"
 import type { CryptoSuite, Entropy } from "@pure-link/keys"
 import type { Trace } from "@pure-link/trace"
 import {
@@ -31,6 +31,8 @@ export interface RunOptions {
   readonly policies: PolicyMakers
   readonly datagramSize: Bytes
   readonly trace: Trace
+  /** Counts on from run to run. */
+  readonly recoveryCounters: RecoveryCounters
 }
 
 /** The controller may not ask for more flights than half of recovery's ring. */
@@ -59,6 +61,9 @@ export class SenderRun {
   /** The last n of the current reply run; −1 before its first STORED. */
   n: RecordNumber = -1
 
+  /** Flights before this number have had their copy, or need none (brief §11). */
+  copyFrom: PacketNumber = 0
+
   readonly #offersOnly: boolean
   readonly #datagramSize: Bytes
 
@@ -68,7 +73,8 @@ export class SenderRun {
     this.prefix = runPrefixOf(this.id)
     this.epochs = new SenderEpochs({ suite, entropy, pair, run: this.id, staticSecret })
     const largestWindow = largestWindowDatagrams * datagramSize
-    this.recovery = new Recovery({ policies: options.policies, datagramSize, largestWindow, trace })
+    const { policies, recoveryCounters: counters } = options
+    this.recovery = new Recovery({ policies, datagramSize, largestWindow, trace, counters })
     this.flights = new FlightContents(this.recovery.ringSize)
     this.stream = new StreamNotice(options.stream, options.generation, firstUnstored)
     this.credit = new Credit(firstUnstored - 1, datagramSize)

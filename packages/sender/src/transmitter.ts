@@ -22,6 +22,8 @@ export class Transmitter {
   #pacedUntil: Micros = never
   /** When a probe of the path will be due; never while none will, or it waits for window or pacer. */
   #pathProbeAt: Micros = never
+  /** When a copy will be due; never while none will. */
+  #copyAt: Micros = never
   #lastSentAt: Micros = -Infinity
 
   constructor(state: SenderState, keyId: number) {
@@ -31,20 +33,17 @@ export class Transmitter {
 
   /** When there may be more to send although nothing else happens before. */
   get wakeAt(): Micros {
-    return Math.min(this.#pacedUntil, this.#pathProbeAt)
+    return Math.min(this.#pacedUntil, this.#pathProbeAt, this.#copyAt)
   }
 
   /** What waits, as window and pacer allow; 0 when nothing waits or may go. */
   transmitWaiting(now: Micros, out: Uint8Array, offset: number): Bytes {
     const { run, datagramSize, hasSendable } = this.#state
     this.#pacedUntil = never
+    this.#copyAt = never
     run.recovery.setLimited(now, !hasSendable)
-    if (!hasSendable || !run.recovery.windowAllows(datagramSize)) return 0
-    const paceAt = run.recovery.paceAt(now)
-    if (paceAt > now) {
-      this.#pacedUntil = paceAt
-      return 0
-    }
+    if (!hasSendable) return this.#transmitCopy(now, out, offset)
+    if (!run.recovery.windowAllows(datagramSize) || this.#isPaced(now)) return 0
     const number = this.#begin(now, out, offset, datagramSize)
     const isFull = this.#fill(number, this.#state.reach)
     return this.#finish(now, number, isFull, "data")
@@ -122,6 +121,47 @@ export class Transmitter {
     const isFull = mayCarryRecords && this.#fill(number, Math.max(state.reach, queue.positionOf(queue.first + 1)))
     state.refusal.handleTry(now, !mayCarryRecords)
     return this.#finish(now, number, isFull, "data")
+  }
+
+  /**
+   * What is in flight, once more, if tail redundancy wants it: the application leaves the window unused (brief §11). The
+   * copy takes the spans over from the original.
+   */
+  #transmitCopy(now: Micros, out: Uint8Array, offset: number): Bytes {
+    const { run, backlog, datagramSize, counters } = this.#state
+    const { recovery, flights } = run
+    const original = this.#nextOriginal()
+    if (original === recovery.nextNumber || !run.mayCarryRecords) return 0
+    this.#copyAt = recovery.copyAt(original)
+    if (this.#copyAt > now) return 0
+    this.#copyAt = never
+    if (!recovery.windowAllows(datagramSize) || this.#isPaced(now)) return 0
+    run.copyFrom = original + 1
+    counters.copiesSent++
+    const number = this.#begin(now, out, offset)
+    flights.mark(number, Mark.copy)
+    backlog.fillFrom(this.#builder, flights, original, number, run.stream.base, Infinity)
+    return this.#finish(now, number, false, "data")
+  }
+
+  /** The oldest flight that has records, is not answered and had no copy yet; the next number when there is none. */
+  #nextOriginal(): PacketNumber {
+    const { recovery, flights } = this.#state.run
+    const mine = Mark.replaced | Mark.settled | Mark.copy
+    let number = this.#state.run.copyFrom
+    while (number < recovery.nextNumber) {
+      if (recovery.isInFlight(number) && !flights.has(number, mine) && flights.spanCount(number) > 0) break
+      number++
+    }
+    return (this.#state.run.copyFrom = number)
+  }
+
+  /** Whether the pacer makes the next datagram wait; then it says for how long. */
+  #isPaced(now: Micros): boolean {
+    const paceAt = this.#state.run.recovery.paceAt(now)
+    if (paceAt <= now) return false
+    this.#pacedUntil = paceAt
+    return true
   }
 
   #fill(number: PacketNumber, reach: Position): boolean {

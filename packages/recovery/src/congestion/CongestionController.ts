@@ -21,10 +21,10 @@ export interface CongestionController {
    */
   handleAcknowledged(now: Micros, bytes: Bytes, sentAt: Micros, rtt: RoundTripTime, windowLimited: boolean): void
   /**
-   * Congestion was found; `sentAt` is when the newest lost packet was sent. If it made a reduction, and there is one per
-   * round trip, returns the state from just before.
+   * Congestion was found; `sentAt` is when the newest lost packet was sent, and `part` how much of a full reduction it is
+   * worth. If it made a reduction, and there is one per round trip, returns the state from just before.
    */
-  handleCongestion(now: Micros, sentAt: Micros): CongestionState | undefined
+  handleCongestion(now: Micros, sentAt: Micros, part?: number): CongestionState | undefined
   /**
    * All losses since `before` was returned proved late: goes back to it whole, but never below the present window. The
    * time since then counts for no growth (spec §14.3).

@@ -100,14 +100,14 @@ export class Cubic implements CongestionController {
   }
 
   /** RFC 9438 §4.6, with fast convergence (§4.7). */
-  handleCongestion(now: Micros, sentAt: Micros): CongestionState | undefined {
+  handleCongestion(now: Micros, sentAt: Micros, part = 1): CongestionState | undefined {
     const state = this.#state
     if (sentAt <= state.recoveryStart) return undefined
     const before: SavedState = { ...state, savedAt: now }
     const converges = state.window < state.formerMaximum
     state.recoveryStart = now
     state.formerMaximum = converges ? (state.window * (1 + reductionFactor)) / 2 : state.window
-    state.window = this.#bound(state.window * reductionFactor)
+    state.window = this.#bound(state.window * (1 - part * (1 - reductionFactor)))
     state.slowStartThreshold = state.window
     state.hasEpoch = false
     state.slowedStart = false

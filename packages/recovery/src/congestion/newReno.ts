@@ -51,12 +51,12 @@ export class NewReno implements CongestionController {
     state.window = this.#bound(state.window + growth)
   }
 
-  handleCongestion(now: Micros, sentAt: Micros): CongestionState | undefined {
+  handleCongestion(now: Micros, sentAt: Micros, part = 1): CongestionState | undefined {
     const state = this.#state
     if (sentAt <= state.recoveryStart) return undefined
     const before = { ...state }
     state.recoveryStart = now
-    state.window = this.#bound(state.window * reductionFactor)
+    state.window = this.#bound(state.window * (1 - part * (1 - reductionFactor)))
     state.slowStartThreshold = state.window
     return before
   }

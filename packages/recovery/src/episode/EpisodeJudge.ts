@@ -7,8 +7,6 @@ import type { CongestionState } from "../congestion/CongestionController.ts"
  */
 export interface EpisodeJudge {
   readonly name: string
-  /** Episodes that began. */
-  readonly episodes: number
   /** Flights of the present episode that are neither late nor given up; 0 between episodes. */
   readonly unsettled: number
   /** A flight was declared lost. */

@@ -9,7 +9,6 @@ import type { EpisodeJudge } from "./EpisodeJudge.ts"
  */
 export class AllOrNothing implements EpisodeJudge {
   readonly name = "all or nothing"
-  episodes = 0
   unsettled = 0
   /** From before the first reduction of the episode, while it may still be undone. */
   #before: CongestionState | undefined
@@ -17,7 +16,6 @@ export class AllOrNothing implements EpisodeJudge {
 
   handleLost(): void {
     if (this.unsettled === 0) {
-      this.episodes++
       this.#before = undefined
       this.#isProven = false
     }
