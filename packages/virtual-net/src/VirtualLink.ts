@@ -1,46 +1,29 @@
-import { type Bytes, type Micros } from "@pure-link/wire"
+import type { Bytes, Micros } from "@pure-link/wire"
+import type { Bottleneck } from "./Bottleneck.ts"
+import { BurstLoss } from "./BurstLoss.ts"
+import { Corruption } from "./Corruption.ts"
+import type { LinkOptions } from "./LinkOptions.ts"
 import { SeededStream } from "./SeededStream.ts"
 
 /**
- * One direction between two hosts: what it does to datagrams, drawn from its own seeded stream, and what it did so far.
- * Each datagram takes the same number of draws whatever the options are, so that changing one option leaves the other
- * fates alone.
+ * One direction between two hosts: what it does to datagrams, drawn from its own seeded streams, and what it did so
+ * far. Each datagram takes the same number of draws from each stream whatever the options are, so that changing one
+ * option leaves the other fates alone.
  */
-
-export interface LinkOptions {
-  /** From sending to arrival; at least 1 µs is taken. */
-  readonly delayMicros: Micros
-  /** Added uniformly from −jitter to +jitter, so that datagrams overtake each other. */
-  readonly jitterMicros: Micros
-  /** Probability that a datagram is lost. */
-  readonly loss: number
-  /** Probability that a second copy arrives, with a delay drawn anew. */
-  readonly duplicate: number
-  /** Probability that a datagram is held back by `reorderMicros` more. */
-  readonly reorder: number
-  readonly reorderMicros: Micros
-  /** Datagrams with more payload than this vanish. */
-  readonly mtu: Bytes
-}
-
-export const perfectLink: LinkOptions = {
-  delayMicros: 1_000,
-  jitterMicros: 0,
-  loss: 0,
-  duplicate: 0,
-  reorder: 0,
-  reorderMicros: 0,
-  mtu: 65_507
-}
 
 export interface LinkCounters {
   sent: number
   sentBytes: Bytes
   arrived: number
   arrivedBytes: Bytes
+  /** By `loss` or `burstLoss`. */
   lost: number
   duplicated: number
+  /** Arrived, or will, with one bit flipped. */
+  corrupted: number
   reordered: number
+  /** The bottleneck's queue had no room for it. */
+  queueDropped: number
   /** Larger than the mtu. */
   tooLarge: number
   /** Sent while the hosts were partitioned. */
@@ -54,8 +37,6 @@ export interface LinkCounters {
 }
 
 export class VirtualLink {
-  readonly from: string
-  readonly to: string
   readonly counters: LinkCounters = {
     sent: 0,
     sentBytes: 0,
@@ -63,7 +44,9 @@ export class VirtualLink {
     arrivedBytes: 0,
     lost: 0,
     duplicated: 0,
+    corrupted: 0,
     reordered: 0,
+    queueDropped: 0,
     tooLarge: 0,
     cut: 0,
     sieved: 0,
@@ -71,30 +54,40 @@ export class VirtualLink {
     overrun: 0
   }
   options: LinkOptions
+  /** The one that `options` name. */
+  bottleneck: Bottleneck | undefined
   isCut = false
   readonly #random: SeededStream
+  readonly #burstLoss: BurstLoss
   /** What `draw` decided on last. */
   isLost = false
   isReordered = false
   isDuplicated = false
   delay: Micros = 0
   copyDelay: Micros = 0
+  readonly corruption: Corruption
+  readonly copyCorruption: Corruption
 
-  constructor(seed: number, from: string, to: string, options: LinkOptions) {
-    this.from = from
-    this.to = to
+  constructor(seed: number, from: string, to: string, options: LinkOptions, bottleneck: Bottleneck | undefined) {
     this.options = options
+    this.bottleneck = bottleneck
     this.#random = new SeededStream(seed, `${from}>${to}`)
+    this.#burstLoss = new BurstLoss(new SeededStream(seed, `${from}>${to}/burst`))
+    this.corruption = new Corruption(new SeededStream(seed, `${from}>${to}/corruption`))
+    this.copyCorruption = new Corruption(new SeededStream(seed, `${from}>${to}/corruption of copies`))
   }
 
   /** Decides what befalls the next datagram. */
   draw(): void {
     const options = this.options
-    this.isLost = this.#random.next() < options.loss
+    const isLostAlone = this.#random.next() < options.loss
+    this.isLost = this.#burstLoss.draw(options.burstLoss) || isLostAlone
     this.isDuplicated = this.#random.next() < options.duplicate
     this.isReordered = this.#random.next() < options.reorder
     this.delay = this.#drawDelay() + (this.isReordered ? options.reorderMicros : 0)
     this.copyDelay = this.#drawDelay()
+    this.corruption.draw(options.corrupt)
+    this.copyCorruption.draw(options.corrupt)
   }
 
   #drawDelay(): Micros {

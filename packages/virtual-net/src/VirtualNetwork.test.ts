@@ -2,15 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { DatagramSocket, type OpenSocket } from "@pure-link/ports"
 import { datagramSocketContract } from "@pure-link/ports/contract/DatagramSocket"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import { Sim } from "./Sim.ts"
-import type { LinkOptions } from "./VirtualLink.ts"
-import { type Network, type NetworkOptions, VirtualNetwork } from "./VirtualNetwork.ts"
+import { firstDifference, openOn, run, succeed } from "../test/run.ts"
+import type { LinkOptions } from "./LinkOptions.ts"
+import type { Network, NetworkOptions } from "./Network.ts"
+import { VirtualNetwork } from "./VirtualNetwork.ts"
 
 datagramSocketContract("virtual, on Sim", {
   layer: Layer.provide(VirtualNetwork.host("alice"), VirtualNetwork.layer({ seed: 1 })),
@@ -232,6 +232,26 @@ describe("VirtualNetwork", () => {
     assert.isDefined(firstDifference(trace(12), one))
   })
 
+  it("does so with all that a network can do", () => {
+    const trace = (seed: number) => succeed(new Sim().run(gossip({ seed, link: bad }, 4, withEverything)))
+    const one = trace(11)
+    const fates = new Set(one.map((line) => line.split(" ")[3]))
+    const expected = [
+      "sent",
+      "queueDropped",
+      "lost",
+      "duplicated",
+      "corrupted",
+      "tooLarge",
+      "cut",
+      "arrived",
+      "unreachable"
+    ]
+    assert.deepStrictEqual([...fates].sort(), expected.sort())
+    assert.strictEqual(firstDifference(trace(11), one), undefined)
+    assert.isDefined(firstDifference(trace(12), one))
+  })
+
   it.effect("gives the same trace on TestClock as on Sim", () =>
     Effect.gen(function* () {
       const options = { seed: 5, link: bad }
@@ -243,35 +263,30 @@ describe("VirtualNetwork", () => {
       assert.deepStrictEqual(firstDifference(trace, onSim), undefined)
     })
   )
+
+  it.effect("does so with all that a network can do", () =>
+    Effect.gen(function* () {
+      // With this seed no sleep ends in the microsecond of an arrival, which either clock may order its own way.
+      const options = { seed: 5, link: bad }
+      const onTestClock = yield* Effect.forkChild(gossip(options, 4, withEverything))
+      yield* TestClock.adjust("1 second")
+      const trace = yield* Fiber.join(onTestClock)
+      const onSim = succeed(new Sim().run(gossip(options, 4, withEverything)))
+      assert.isAbove(trace.length, 2_000)
+      assert.deepStrictEqual(firstDifference(trace, onSim), undefined)
+    })
+  )
 })
 
-const firstDifference = (a: ReadonlyArray<string>, b: ReadonlyArray<string>) => {
-  for (let i = 0; i < Math.max(a.length, b.length); i++) if (a[i] !== b[i]) return { i, a: a[i], b: b[i] }
-  return undefined
-}
-
-const openOn = (network: Network, host: string) => network.socketsOf(host).open({ host, port: 0 })
-
-const succeed = <A>(exit: Exit.Exit<A, unknown>): A => {
-  if (Exit.isSuccess(exit)) return exit.value
-  throw new Error("the simulated program failed", { cause: exit.cause })
-}
-
-const run = (
-  options: NetworkOptions,
-  body: (network: Network) => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, void, never>
-): void => {
-  const program = Effect.gen(function* () {
-    const network = yield* VirtualNetwork
-    yield* Effect.gen(() => body(network))
-  })
-  succeed(new Sim().run(program.pipe(Effect.scoped, Effect.provide(VirtualNetwork.layer(options)))))
-}
-
 /** Nodes that start rumours at their own pace and pass each on a few times: a trace of all that happens in a second. */
-const gossip = (options: NetworkOptions, nodes: number): Effect.Effect<ReadonlyArray<string>, unknown> =>
+const gossip = (
+  options: NetworkOptions,
+  nodes: number,
+  equip: (network: Network) => void = () => {}
+): Effect.Effect<ReadonlyArray<string>, unknown> =>
   Effect.gen(function* () {
     const network = yield* VirtualNetwork
+    equip(network)
     const trace: Array<string> = []
     network.tap(({ at, fate, from, to, bytes }) => {
       trace.push(`${at} ${from.host} ${to.host} ${fate} ${bytes.join()}`)
@@ -283,6 +298,38 @@ const gossip = (options: NetworkOptions, nodes: number): Effect.Effect<ReadonlyA
     yield* Effect.sleep("1 second")
     return trace
   }).pipe(Effect.scoped, Effect.provide(VirtualNetwork.layer(options)))
+
+/** All options that `bad` leaves alone, a bottleneck that several links share, schedules, a NAT and two stations. */
+const withEverything = (network: Network): void => {
+  network.bottleneck("core", { rateBitsPerSecond: 200_000, queueBytes: 1_500 })
+  const rough = { bottleneck: "core", burstLoss: { enter: 0.05, leave: 0.3, loss: 0.9 }, corrupt: 0.1 }
+  for (const [from, to] of [
+    ["n0", "n1"],
+    ["n1", "n2"],
+    ["s", "n0"],
+    ["s", "t"]
+  ] as const)
+    network.configure(from, to, rough)
+  network.schedule("n0", "n1", [
+    { atMicros: 301_003, options: { mtu: 3, delayMicros: 7_000 } },
+    { atMicros: 600_101, cut: true },
+    { atMicros: 703_333, cut: false, options: { loss: 0.5, mtu: 9 } }
+  ])
+  network.at(500_013, () => network.rebind({ host: "n1", port: 40 }, { host: "n1", port: 41 }))
+  network.at(800_017, () => network.bottleneck("core", { rateBitsPerSecond: 100_000, queueBytes: 900 }))
+  const t = network.station({ host: "t", port: 1 }, { arrive: (_, bytes, from) => t.send(bytes, from), wake: () => {} })
+  const s = network.station(
+    { host: "s", port: 1 },
+    {
+      arrive: (now) => s.wakeAt(now + 77),
+      wake: (now) => {
+        s.send(Uint8Array.of(now & 0xff, 1, 2), now % 3 === 0 ? { host: "n0", port: 40 } : t.local)
+        s.wakeAt(now + 3_331)
+      }
+    }
+  )
+  s.wakeAt(1)
+}
 
 const gossiper = Effect.fnUntraced(function* (self: number, nodes: number) {
   const socket = yield* (yield* DatagramSocket).open({ host: "::", port: 40 })

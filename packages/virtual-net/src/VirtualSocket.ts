@@ -2,33 +2,42 @@ import { type OpenSocket, type SocketCounters, SocketError } from "@pure-link/po
 import { type Address, type Bytes, largestDatagram } from "@pure-link/wire"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import type { Endpoint } from "./Endpoint.ts"
+
+/** What a socket needs of the network. */
+export interface SocketGround {
+  /** Sends a copy of bytes[start, end). */
+  send(bytes: Uint8Array, start: number, end: number, from: Address, to: Address): void
+  /** Has `callDriver` called at the end of this instant. */
+  callLater(socket: VirtualSocket): void
+}
 
 /**
  * A socket on a virtual host. As an aid to tests it overwrites what it handed to a visitor as soon as the visitor
  * returns, so that whoever keeps bytes of a datagram finds out.
  */
-export class VirtualSocket implements OpenSocket {
+export class VirtualSocket implements OpenSocket, Endpoint {
   readonly local: Address
+  outside: Address
   readonly counters: SocketCounters = noCounts()
   readonly errorCodes = new Map<string, number>()
   readonly buffers: { readonly receive: Bytes; readonly send: Bytes }
-  /** That this socket was already told to call its driver at this instant. */
-  isToBeCalled = false
   readonly #died = Deferred.makeUnsafe<never, SocketError>()
   readonly died = Deferred.await(this.#died)
-  readonly #transmit: (bytes: Uint8Array, from: Address, to: Address) => void
+  readonly #ground: SocketGround
   readonly #bytes: Array<Uint8Array> = []
   readonly #from: Array<Address> = []
   readonly #queueLength: number
   #next = 0
   #onReadable: (() => void) | undefined
   #isClosed = false
+  #isToBeCalled = false
 
-  constructor(local: Address, queueLength: number, transmit: (bytes: Uint8Array, from: Address, to: Address) => void) {
-    this.local = local
+  constructor(local: Address, queueLength: number, ground: SocketGround) {
+    this.local = this.outside = local
     this.buffers = { receive: queueLength * largestDatagram, send: 0 }
     this.#queueLength = queueLength
-    this.#transmit = transmit
+    this.#ground = ground
   }
 
   get onReadable(): (() => void) | undefined {
@@ -42,11 +51,11 @@ export class VirtualSocket implements OpenSocket {
 
   send(slab: Uint8Array, stride: number, lengths: Uint32Array, count: number, to: Address): void {
     for (let i = 0; i < count; i++) {
-      const bytes = copyOf(slab, i * stride, i * stride + lengths[i]!)
-      const refusal = this.#isClosed ? "EBADF" : bytes.length > 65_507 ? "EMSGSIZE" : undefined
+      const length = lengths[i]!
+      const refusal = this.#isClosed ? "EBADF" : length > 65_507 ? "EMSGSIZE" : undefined
       if (refusal === undefined) {
         this.counters.sent++
-        this.#transmit(bytes, this.local, to)
+        this.#ground.send(slab, i * stride, i * stride + length, this.outside, to)
       } else {
         this.counters.sendErrors++
         this.errorCodes.set(refusal, (this.errorCodes.get(refusal) ?? 0) + 1)
@@ -67,7 +76,6 @@ export class VirtualSocket implements OpenSocket {
     return taken
   }
 
-  /** A datagram arrived; false if the queue is full. It belongs to the socket from now on. */
   arrive(bytes: Uint8Array, from: Address): boolean {
     if (this.#bytes.length - this.#next >= this.#queueLength) {
       this.counters.receiveDrops++
@@ -78,9 +86,15 @@ export class VirtualSocket implements OpenSocket {
     return true
   }
 
-  /** Calls the driver, once for all that arrived at this instant. */
+  /** Asks to be told, once, when all that arrives at this instant is here. */
+  attend(): void {
+    if (this.#isToBeCalled) return
+    this.#isToBeCalled = true
+    this.#ground.callLater(this)
+  }
+
   callDriver(): void {
-    this.isToBeCalled = false
+    this.#isToBeCalled = false
     this.#onReadable?.()
   }
 
@@ -113,10 +127,3 @@ const noCounts = (): SocketCounters => ({
   receiveDrops: 0,
   rebinds: 0
 })
-
-/** A plain copy, even of a `Buffer`, whose own `slice` makes none. */
-export const copyOf = (bytes: Uint8Array, start = 0, end = bytes.length): Uint8Array => {
-  const copy = new Uint8Array(end - start)
-  copy.set(bytes.subarray(start, end))
-  return copy
-}
