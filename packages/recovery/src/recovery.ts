@@ -115,7 +115,12 @@ export class Recovery {
    * reduction begins, so that what was lost is sent again at once (RFC 9002 §7.3.2).
    */
   windowAllows(bytes: Bytes): boolean {
-    return this.#entersRecovery || this.#flights.bytes + bytes <= this.controller.window
+    return this.#entersRecovery || this.hasRoom(bytes)
+  }
+
+  /** The same for a packet that must not be the one beyond. */
+  hasRoom(bytes: Bytes): boolean {
+    return this.#flights.bytes + bytes <= this.controller.window
   }
 
   /** When a datagram may go, by pacing: at most `now` if at once, else when to come back. */
@@ -147,8 +152,9 @@ export class Recovery {
    * otherwise; a window without room for one more datagram is fully used in any case (RFC 9002 §7.8).
    */
   setLimited(now: Micros, limited: boolean): void {
-    this.#limited = limited && this.#flights.bytes + this.datagramSize <= this.controller.window
-    if (limited) this.#pacer.rest(now)
+    const hasRoom = this.hasRoom(this.datagramSize)
+    this.#limited = limited && hasRoom
+    if (limited || !hasRoom) this.#pacer.rest(now)
   }
 
   /** A packet goes now; returns its number. `probe`: because a probe timeout expired. */
@@ -232,12 +238,13 @@ export class Recovery {
     if (now < this.deadline()) return "none"
     if (this.#lossAt <= now) {
       this.#detectLosses(now)
+      this.#adoptDatagramSize(now)
       return "loss"
     }
     this.probeCount++
     this.#pathMtu.handleProbeTimeout(now, this.#flights.next)
-    this.#adoptDatagramSize(now)
     if (this.#flights.isFull) this.#declareOldestLost(now)
+    this.#adoptDatagramSize(now)
     this.#trace.emit({
       _tag: "ProbeTimeoutExpired",
       at: now,
@@ -319,6 +326,7 @@ export class Recovery {
   }
 
   #learnFromLate(now: Micros, numbers: NumberList): void {
+    if (numbers.length > 0) this.controller.handleLate(now)
     for (let i = 0; i < numbers.length; i++) {
       const number = numbers.values[i]!
       const sentAt = this.#flights.sentAt(number)

@@ -262,6 +262,7 @@ export class SenderLink {
   pollTransmit(now: Micros, out: Uint8Array, offset: number): Bytes {
     const state = this.#state
     const transmitter = this.#transmitter
+    transmitter.forgetWakes()
     if (state.forked) return 0
     if (state.isRunUsedUp) state.startFreshRun()
     if (state.refusal.active) return transmitter.isTryDue(now) ? transmitter.transmitTry(now, out, offset) : 0

@@ -36,11 +36,16 @@ export class Transmitter {
     return Math.min(this.#pacedUntil, this.#pathProbeAt, this.#copyAt)
   }
 
+  /** Everything will be asked for anew. */
+  forgetWakes(): void {
+    this.#pacedUntil = never
+    this.#pathProbeAt = never
+    this.#copyAt = never
+  }
+
   /** What waits, as window and pacer allow; 0 when nothing waits or may go. */
   transmitWaiting(now: Micros, out: Uint8Array, offset: number): Bytes {
     const { run, datagramSize, hasSendable } = this.#state
-    this.#pacedUntil = never
-    this.#copyAt = never
     run.recovery.setLimited(now, !hasSendable)
     if (!hasSendable) return this.#transmitCopy(now, out, offset)
     if (!run.recovery.windowAllows(datagramSize) || this.#isPaced(now)) return 0
@@ -56,13 +61,12 @@ export class Transmitter {
   transmitPathProbe(now: Micros, out: Uint8Array, offset: number): Bytes {
     const { run, backlog } = this.#state
     const { recovery } = run
-    this.#pathProbeAt = never
     if (!backlog.hasUnstored || run.sealingEpoch === 0 || !run.stream.answered) return 0
     if (recovery.pathProbeAt > now) {
       this.#pathProbeAt = recovery.pathProbeAt
       return 0
     }
-    if (!recovery.windowAllows(recovery.pathProbeSize) || recovery.paceAt(now) > now) return 0
+    if (!recovery.hasRoom(recovery.pathProbeSize) || recovery.paceAt(now) > now) return 0
     const number = this.#begin(now, out, offset, recovery.pathProbeSize)
     this.#builder.addPathProbe()
     return this.#finish(now, number, false, "path probe")
@@ -132,10 +136,12 @@ export class Transmitter {
     const { recovery, flights } = run
     const original = this.#nextOriginal()
     if (original === recovery.nextNumber || !run.mayCarryRecords) return 0
-    this.#copyAt = recovery.copyAt(original)
-    if (this.#copyAt > now) return 0
-    this.#copyAt = never
-    if (!recovery.windowAllows(datagramSize) || this.#isPaced(now)) return 0
+    const copyAt = recovery.copyAt(original)
+    if (copyAt > now) {
+      this.#copyAt = copyAt
+      return 0
+    }
+    if (!recovery.hasRoom(datagramSize) || this.#isPaced(now)) return 0
     run.copyFrom = original + 1
     counters.copiesSent++
     const number = this.#begin(now, out, offset)

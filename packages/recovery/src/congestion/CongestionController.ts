@@ -20,6 +20,8 @@ export interface CongestionController {
    * credit, held the sender back; else nothing grows (RFC 9002 §7.8).
    */
   handleAcknowledged(now: Micros, bytes: Bytes, sentAt: Micros, rtt: RoundTripTime, windowLimited: boolean): void
+  /** Packets declared lost were acknowledged after all: that grows nothing, but the path is in use. */
+  handleLate(now: Micros): void
   /**
    * Congestion was found; `sentAt` is when the newest lost packet was sent, and `part` how much of a full reduction it is
    * worth. If it made a reduction, and there is one per round trip, returns the state from just before.

@@ -1,53 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
+import { datagram, options, reducedAt, roundTrip, roundTrips, second } from "../../test/controllerDrives.ts"
+import { between } from "../../test/random.ts"
 import { RoundTripTime } from "../roundTripTime.ts"
 import { CongestionControl } from "./CongestionControl.ts"
-import { type CongestionController, type ControllerOptions, initialWindow } from "./CongestionController.ts"
-import { Cubic } from "./cubic.ts"
-import { NewReno } from "./newReno.ts"
+import {
+  type CongestionController,
+  type CongestionState,
+  type ControllerOptions,
+  initialWindow
+} from "./CongestionController.ts"
 
-const datagram = 1_200
-const second = 1_000_000
-const options: ControllerOptions = { datagramSize: datagram, largestWindow: 20_000 * datagram }
-
-const roundTrip = (micros: number): RoundTripTime => {
-  const rtt = new RoundTripTime()
-  for (let i = 0; i < 50; i++) rtt.update(micros, 0)
-  return rtt
-}
-
-const makers: ReadonlyArray<readonly [string, (options: ControllerOptions) => CongestionController]> = [
-  ["CUBIC", (o) => new Cubic(o)],
-  ["NewReno", (o) => new NewReno(o)]
-]
-
-/** Brings a controller by slow start to a window of this many datagrams and reduces it there, at time `now`. */
-const reducedAt = (controller: CongestionController, datagrams: number, now: number, rtt: RoundTripTime): void => {
-  while (controller.window < datagrams * datagram) controller.handleAcknowledged(now, datagram, now - 1, rtt, true)
-  assert.isDefined(controller.handleCongestion(now, now - 1))
-}
-
-/** Full windows, one per round trip, acknowledged packet by packet; returns the window after each. */
-const roundTrips = (
-  controller: CongestionController,
-  from: number,
-  count: number,
-  rtt: RoundTripTime
-): Array<number> => {
-  const windows: Array<number> = []
-  for (let round = 1; round <= count; round++) {
-    const sentAt = from + (round - 1) * rtt.latest + 1
-    const packets = Math.floor(controller.window / datagram)
-    for (let i = 0; i < packets; i++) {
-      controller.handleSent(sentAt, datagram, i * datagram)
-    }
-    const now = from + round * rtt.latest
-    for (let i = 0; i < packets; i++) controller.handleAcknowledged(now, datagram, sentAt, rtt, true)
-    windows.push(controller.window / datagram)
-  }
-  return windows
-}
+const makers = [CongestionControl.layerCubic, CongestionControl.layerNewReno].map((layer) => {
+  const { make } = Effect.runSync(Effect.provide(CongestionControl, layer))
+  return [make(options).name, make] as const
+})
 
 for (const [name, make] of makers) {
   describe(`${name}: what every controller keeps (spec §14.4)`, () => {
@@ -129,251 +96,177 @@ for (const [name, make] of makers) {
       assert.isAbove(controller.window, 20 * datagram)
     })
 
-    it.prop(
-      "is never NaN, below two datagrams, or above the largest window",
-      [Schema.Array(Call)],
-      ([calls]) => {
-        const controller = make({ datagramSize: datagram, largestWindow: 500 * datagram })
-        const rtt = new RoundTripTime()
-        let now = 0
-        let datagramSize = datagram
-        for (const call of calls) {
-          now += call.after
-          if (call.kind === "size") datagramSize = 1_200 + (call.value % 253)
-          for (let i = 0; i <= call.repeat; i++) apply(controller, rtt, call, now, datagramSize)
-          const { window } = controller
-          assert.isTrue(window >= 2 * datagramSize && window <= 500 * datagram, `${window}`)
-          assert.strictEqual(window, Math.floor(window))
-        }
-      },
-      { arbitrary: { runs: 400, seed: 9438, size: 60 } }
-    )
-  })
-}
+    it("takes the part of a reduction that it is told", () => {
+      const reduced = [1, 0.5, 0.01].map((part) => {
+        const controller = make({ ...options, datagramSize: 100 })
+        const { window } = controller
+        controller.handleCongestion(second, second - 1, part)
+        return (window - controller.window) / window
+      })
+      assert.closeTo(reduced[1]!, reduced[0]! / 2, 0.002)
+      assert.closeTo(reduced[2]!, reduced[0]! / 100, 0.002)
+    })
 
-const Call = Schema.Struct({
-  kind: Schema.Literals(["sent", "acknowledged", "limited", "congestion", "persistent", "size"]),
-  after: Schema.Union([Schema.Literals([0, 1, 10_000, 3_600_000_000]), Schema.Natural]),
-  value: Schema.Natural,
-  back: Schema.Natural,
-  repeat: Schema.Natural.check(Schema.isLessThan(300))
-})
+    it("restarts at the initial window, in slow start up to the window of before, and never above it", () => {
+      const controller = make(options)
+      const rtt = roundTrip(20_000)
+      reducedAt(controller, 100, second, rtt)
+      const before = controller.window
+      controller.handleRestart(second + 1)
+      assert.strictEqual(controller.window, 12_000)
+      assert.isTrue(controller.inSlowStart)
+      assert.deepStrictEqual(roundTrips(controller, second + 1, 2, rtt), [20, 40])
+      roundTrips(controller, second + 60_000, 1, rtt)
+      assert.isFalse(controller.inSlowStart)
+      assert.closeTo(controller.window, before, 0.7 * before)
+      controller.handlePersistentCongestion(2 * second)
+      controller.handleRestart(2 * second)
+      assert.strictEqual(controller.window, 2 * datagram)
+    })
 
-function apply(
-  controller: CongestionController,
-  rtt: RoundTripTime,
-  call: typeof Call.Type,
-  now: number,
-  datagramSize: number
-): void {
-  const sentAt = now - call.back
-  switch (call.kind) {
-    case "sent":
-      return controller.handleSent(now, datagram, call.value % 3 === 0 ? 0 : call.value)
-    case "acknowledged":
-    case "limited":
-      rtt.update(1 + call.back, call.value % 1_000)
-      return controller.handleAcknowledged(now, 1 + (call.value % 1_452), sentAt, rtt, call.kind === "acknowledged")
-    case "congestion":
-      return void controller.handleCongestion(now, sentAt)
-    case "persistent":
-      return controller.handlePersistentCongestion(now)
-    case "size":
-      return controller.setDatagramSize(datagramSize)
-  }
-}
-
-/**
- * The slow twin: CUBIC of RFC 9438 in datagrams and seconds, as the text has it, for a sender that is always limited by
- * its window. W_est moves by both clocks of the brief.
- */
-class CubicByTheText {
-  cwnd = 10
-  ssthresh = Infinity
-  wMax = 0
-  epoch: { start: number; wMax: number; cwnd: number; wEstAcks: number; wEstTime: number; at: number } | undefined
-
-  acknowledge(seconds: number, rttSeconds: number): void {
-    if (this.cwnd < this.ssthresh) {
-      this.cwnd += 1
-      return
-    }
-    this.epoch ??= {
-      start: seconds,
-      wMax: Math.max(this.wMax, this.cwnd),
-      cwnd: this.cwnd,
-      wEstAcks: this.cwnd,
-      wEstTime: this.cwnd,
-      at: seconds
-    }
-    const { epoch } = this
-    const K = Math.cbrt((epoch.wMax - epoch.cwnd) / 0.4)
-    const wCubic = (t: number): number => 0.4 * (t - K) ** 3 + epoch.wMax
-    epoch.wEstAcks += (9 / 17) * (1 / this.cwnd)
-    epoch.wEstTime += (9 / 17) * ((seconds - epoch.at) / rttSeconds)
-    epoch.at = seconds
-    const wEst = Math.max(epoch.wEstAcks, epoch.wEstTime)
-    const t = seconds - epoch.start
-    if (wCubic(t) < wEst) {
-      this.cwnd = Math.max(this.cwnd, wEst)
-      return
-    }
-    const ahead = wCubic(t + rttSeconds)
-    const target = ahead < this.cwnd ? this.cwnd : ahead > 1.5 * this.cwnd ? 1.5 * this.cwnd : ahead
-    this.cwnd += (target - this.cwnd) / this.cwnd
-  }
-
-  congestion(): void {
-    this.wMax = this.cwnd < this.wMax ? (this.cwnd * (1 + 0.7)) / 2 : this.cwnd
-    this.cwnd = Math.max(2, this.cwnd * 0.7)
-    this.ssthresh = this.cwnd
-    this.epoch = undefined
-  }
-}
-
-describe("CUBIC (RFC 9438)", () => {
-  for (const rttMillis of [5, 20, 100, 300]) {
-    it(`agrees with the text, taken packet by packet, at an RTT of ${rttMillis} ms`, () => {
-      const cubic = new Cubic(options)
-      const twin = new CubicByTheText()
-      const rtt = roundTrip(rttMillis * 1_000)
-      let now = 0
-      for (let round = 1; round < 200; round++) {
-        const packets = Math.floor(cubic.window / datagram)
-        for (let i = 0; i < packets; i++) {
-          const at = now + rtt.latest + Math.floor((i * rtt.latest) / packets)
-          cubic.handleSent(now + 1, datagram, datagram)
-          cubic.handleAcknowledged(at, datagram, now + 1, rtt, true)
-          twin.acknowledge(at / second, rtt.smoothed / second)
-        }
-        assert.closeTo(cubic.window / datagram, twin.cwnd, 1e-3 * twin.cwnd, `round ${round}`)
-        now += rtt.latest
-        if (round % 61 !== 6) continue
-        cubic.handleCongestion(now, now)
-        twin.congestion()
+    it("goes on after an undo like one that never reduced, apart from the time that passed", () => {
+      for (let seed = 1; seed <= 60; seed++) {
+        const [disturbed, calm] = [make(options), make(options)]
+        const away = between(seed)(1, 5 * second)
+        for (const controller of [disturbed, calm]) wander(controller, seed, 0)
+        const now = disturbedAt
+        const before = disturbed.handleCongestion(now, now)!
+        // The episode goes on: further reductions, and answers that grow nothing much.
+        disturbed.handleCongestion(now + Math.floor(away / 3), now + Math.floor(away / 3))
+        disturbed.handleCongestion(now + Math.floor(away / 2), now + Math.floor(away / 2))
+        disturbed.undo(now + away, before)
+        assert.strictEqual(disturbed.window, calm.window, `seed ${seed}`)
+        assert.strictEqual(disturbed.inSlowStart, calm.inSlowStart, `seed ${seed}`)
+        const [after, asIf] = [wander(disturbed, seed + 1_000, now + away), wander(calm, seed + 1_000, now)]
+        for (const [i, window] of after.entries()) assert.closeTo(window, asIf[i]!, 1, `seed ${seed}, step ${i}`)
       }
     })
+
+    it("never lowers the window by an undo, and never exceeds the largest", () => {
+      const rtt = roundTrip(20_000)
+      const controller = make({ ...options, largestWindow: 50 * datagram })
+      const before = controller.handleCongestion(second, second)!
+      for (let i = 0; i < 30_000; i++) controller.handleAcknowledged(2 * second + i, datagram, 2 * second, rtt, true)
+      assert.isAbove(controller.window, 12_000)
+      const { window } = controller
+      controller.undo(3 * second, before)
+      assert.strictEqual(controller.window, window)
+      const atTheTop = make({ ...options, largestWindow: 11_000 })
+      const top = atTheTop.handleCongestion(second, second)!
+      atTheTop.setDatagramSize(1_452)
+      atTheTop.undo(2 * second, top)
+      assert.strictEqual(atTheTop.window, 11_000)
+    })
+
+    it("is never NaN, below two datagrams, or above the largest window, and an undo never lowers it", () => {
+      for (let seed = 1; seed <= 400; seed++) new Fuzz(make, seed).run(120)
+    })
+  })
+}
+
+/** When the disturbance comes. */
+const disturbedAt = 100 * second
+
+/** Fifty steps of sending, acknowledging and resting from `from` on, seeded; returns the window after each. */
+const wander = (controller: CongestionController, seed: number, from: number): Array<number> => {
+  const any = between(seed)
+  const rtt = roundTrip(any(5, 200) * 1_000)
+  const windows: Array<number> = []
+  let now = from
+  controller.handleSent(now, datagram, datagram)
+  for (let step = 0; step < 50; step++) {
+    now += any(0, 9) === 0 ? any(1, second) : any(0, 50_000)
+    controller.handleSent(now, datagram, any(0, 3) * datagram)
+    const acknowledgedAt = now + rtt.latest
+    for (let i = any(0, 30); i > 0; i--)
+      controller.handleAcknowledged(acknowledgedAt, datagram, now, rtt, any(0, 9) > 0)
+    if (from === 0 && any(0, 15) === 0) controller.handleCongestion(acknowledgedAt, now)
+    now = acknowledgedAt
+    windows.push(controller.window)
+  }
+  assert.isBelow(now - from, disturbedAt)
+  // Both are left at rest, with nothing in flight, at the same moment.
+  if (from === 0) {
+    controller.handleSent(disturbedAt, datagram, 0)
+    controller.handleAcknowledged(disturbedAt, datagram, disturbedAt, rtt, false)
+  }
+  return windows
+}
+
+/** Calls in any order, at any times, with every state that was ever returned kept for an undo. */
+class Fuzz {
+  readonly #controller: CongestionController
+  readonly #largestWindow: number
+  readonly #any: (low: number, high: number) => number
+  readonly #states: Array<CongestionState> = []
+  readonly #rtt = new RoundTripTime()
+  readonly #seed: number
+  #datagramSize = datagram
+  #now = 0
+
+  constructor(make: (options: ControllerOptions) => CongestionController, seed: number) {
+    this.#any = between(seed)
+    this.#seed = seed
+    this.#largestWindow = [2 * 1_452, 50_000, 500 * datagram, 2 ** 40][this.#any(0, 3)]!
+    this.#controller = make({ datagramSize: datagram, largestWindow: this.#largestWindow })
   }
 
-  it("keeps 0.7 of the window at a congestion event", () => {
-    const cubic = new Cubic(options)
-    reducedAt(cubic, 1_000, second, roundTrip(100_000))
-    assert.strictEqual(cubic.window, 700 * datagram)
-  })
-
-  it("is back at the former maximum after K seconds: concave before, flat there, convex after", () => {
-    // W_max 1000, window 700: K = cbrt(300 / 0.4) = 9.086 s.
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(100_000)
-    reducedAt(cubic, 1_000, second, rtt)
-    const windows = roundTrips(cubic, second, 180, rtt)
-    const at = (seconds: number): number => windows[Math.round(seconds * 10)]!
-    assert.closeTo(at(9.086), 1_000, 1)
-    const growth = (from: number): number => at(from + 1) - at(from)
-    assert.isAbove(growth(1), growth(4))
-    assert.isAbove(growth(4), growth(7))
-    assert.isBelow(growth(8.6), 1)
-    assert.isAbove(growth(14), growth(11))
-    assert.closeTo(at(15), 0.4 * (15 - 9.086) ** 3 + 1_000, 15)
-  })
-
-  it("gives room to others: below the former maximum it aims for 0.85 of the window (fast convergence)", () => {
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(100_000)
-    reducedAt(cubic, 1_000, second, rtt)
-    cubic.handleCongestion(2 * second, 2 * second - 1)
-    assert.strictEqual(cubic.window, 490 * datagram)
-    // W_max = 700 · 0.85 = 595, K = cbrt(105 / 0.4) = 6.40 s: flat at 595 there.
-    const windows = roundTrips(cubic, 2 * second, 80, rtt)
-    assert.closeTo(windows[64]!, 595, 1)
-  })
-
-  it("follows Reno at 0.53 datagrams per round trip on short paths, before and after the former maximum", () => {
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(5_000)
-    reducedAt(cubic, 20, second, rtt)
-    const windows = roundTrips(cubic, second, 42, rtt)
-    // From 14 to the former maximum of 20 takes 12 rounds. By acknowledgements the first round counts too, hence the
-    // tolerance.
-    assert.closeTo(windows[21]! - windows[1]!, (20 * 9) / 17, 0.53)
-    assert.closeTo(windows[41]! - windows[21]!, (20 * 9) / 17, 0.3)
-    assert.isAbove(windows[41]!, 30)
-  })
-
-  it("adds the estimate up by time when acknowledgements are few, each piece at its own RTT", () => {
-    const fast = roundTrip(10_000)
-    const slow = roundTrip(100_000)
-    const cubic = new Cubic(options)
-    reducedAt(cubic, 10, second, fast)
-    const ask = (now: number, rtt: RoundTripTime): number => {
-      cubic.handleSent(now - 1, datagram, datagram)
-      cubic.handleAcknowledged(now, datagram, now - 1, rtt, true)
-      return cubic.window / datagram
+  run(steps: number): void {
+    for (let step = 0; step < steps; step++) {
+      this.#now += [0, 1, this.#any(0, 10_000), this.#any(0, second), 3_600 * second][this.#any(0, 4)]!
+      const call = calls[this.#any(0, calls.length - 1)]!
+      const { window } = this.#controller
+      for (let i = call === "acknowledged" ? this.#any(1, 200) : 1; i > 0; i--) this.#apply(call)
+      this.#check(`seed ${this.#seed}, step ${step}, ${call}`)
+      if (call === "undo") assert.isAtLeast(this.#controller.window, window, `seed ${this.#seed}, step ${step}`)
     }
-    ask(second + 10_000, fast)
-    assert.closeTo(ask(second + 110_000, fast), 7 + (10 * 9) / 17, 0.01)
-    // A delay step: the ten round trips so far stand; the next 100 ms are worth one.
-    assert.closeTo(ask(second + 210_000, slow), 7 + (11 * 9) / 17, 0.01)
-  })
-
-  const idleFor = (idle: number): ReadonlyArray<number> => {
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(100_000)
-    reducedAt(cubic, 1_000, second, rtt)
-    const before = roundTrips(cubic, second, 30, rtt)
-    return [...before, ...roundTrips(cubic, second + 30 * 100_000 + idle, 100, rtt)]
   }
 
-  it("takes an idle time out of the curve, as if it had not been", () => {
-    const steady = idleFor(0)
-    const rested = idleFor(3_600 * second)
-    for (const [i, window] of steady.entries()) assert.closeTo(rested[i]!, window, 0.01, `round ${i}`)
-  })
+  #check(why: string): void {
+    const { window } = this.#controller
+    assert.isTrue(Number.isInteger(window), `${window}, ${why}`)
+    assert.isAtLeast(window, 2 * this.#datagramSize, why)
+    assert.isAtMost(window, this.#largestWindow, why)
+  }
 
-  it("counts an idle time from the last acknowledgement when that came after the last send", () => {
-    // Each round trip is sent at once and acknowledged 100 ms later: counted from the send, all of it would look idle.
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(100_000)
-    reducedAt(cubic, 1_000, second, rtt)
-    assert.closeTo(roundTrips(cubic, second, 92, rtt)[91]!, 1_000, 1)
-  })
-
-  it("takes time short of data out of the curve", () => {
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(100_000)
-    reducedAt(cubic, 1_000, second, rtt)
-    const before = roundTrips(cubic, second, 20, rtt)[19]!
-    for (let i = 1; i <= 600; i++) {
-      const now = 3 * second + i * 100_000
-      cubic.handleSent(now - 50_000, datagram, datagram)
-      cubic.handleAcknowledged(now, datagram, now - 50_000, rtt, false)
+  #apply(call: (typeof calls)[number]): void {
+    const [controller, now, any] = [this.#controller, this.#now, this.#any]
+    const sentAt = now - [0, any(0, 100_000), any(0, 7_200 * second)][any(0, 2)]!
+    switch (call) {
+      case "sent":
+        return controller.handleSent(now, this.#datagramSize, any(0, 2) === 0 ? 0 : any(0, 10_000_000))
+      case "acknowledged":
+      case "limited":
+        this.#rtt.update([1, any(1, 400_000), any(1, 7_200 * second)][any(0, 2)]!, any(0, 30_000))
+        return controller.handleAcknowledged(now, any(1, 1_452), sentAt, this.#rtt, call === "acknowledged")
+      case "congestion": {
+        const before = controller.handleCongestion(now, sentAt, [1, 0.5, 0.001][any(0, 2)]!)
+        return void (before !== undefined && this.#states.push(before))
+      }
+      case "undo":
+        return void (this.#states.length > 0 && controller.undo(now, this.#states[any(0, this.#states.length - 1)]!))
+      case "restart":
+        return controller.handleRestart(now)
+      case "persistent":
+        return controller.handlePersistentCongestion(now)
+      case "size":
+        this.#datagramSize = [1_200, 1_300, 1_452][any(0, 2)]!
+        return controller.setDatagramSize(this.#datagramSize)
     }
-    assert.closeTo(cubic.window / datagram, before, 0.001)
-    const after = roundTrips(cubic, 63 * second, 1, rtt)[0]!
-    assert.isBelow(after - before, 30)
-  })
+  }
+}
 
-  it("never lets an idle time move the recovery start", () => {
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(100_000)
-    reducedAt(cubic, 100, second, rtt)
-    cubic.handleSent(60 * second, datagram, 0)
-    assert.isDefined(cubic.handleCongestion(60 * second + 1, second + 1), "a packet sent after the reduction")
-    assert.isUndefined(cubic.handleCongestion(60 * second + 2, 60 * second + 1))
-  })
-
-  it("slow start grows half as fast after an idle longer than a PTO, until the next congestion", () => {
-    const cubic = new Cubic(options)
-    const rtt = roundTrip(20_000)
-    assert.deepStrictEqual(roundTrips(cubic, 0, 1, rtt), [20])
-    assert.deepStrictEqual(roundTrips(cubic, 20_000 + rtt.probeTimeout() - 1, 1, rtt), [40])
-    assert.deepStrictEqual(roundTrips(cubic, second, 2, rtt), [60, 90])
-    const end = second + 40_000
-    cubic.handleCongestion(end, end - 1)
-    cubic.handlePersistentCongestion(end)
-    assert.deepStrictEqual(roundTrips(cubic, end, 1, rtt), [4])
-  })
-})
+const calls = [
+  "sent",
+  "acknowledged",
+  "acknowledged",
+  "limited",
+  "congestion",
+  "undo",
+  "restart",
+  "persistent",
+  "size"
+] as const
 
 describe("CongestionControl", () => {
   it.effect("yields the maker that the Layer chose", () =>

@@ -99,6 +99,10 @@ export class Cubic implements CongestionController {
     else this.#growInAvoidance(now, bytes, rtt)
   }
 
+  handleLate(now: Micros): void {
+    this.#acknowledgedAt = now
+  }
+
   /** RFC 9438 §4.6, with fast convergence (§4.7). */
   handleCongestion(now: Micros, sentAt: Micros, part = 1): CongestionState | undefined {
     const state = this.#state

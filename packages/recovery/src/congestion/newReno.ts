@@ -51,6 +51,8 @@ export class NewReno implements CongestionController {
     state.window = this.#bound(state.window + growth)
   }
 
+  handleLate(): void {}
+
   handleCongestion(now: Micros, sentAt: Micros, part = 1): CongestionState | undefined {
     const state = this.#state
     if (sentAt <= state.recoveryStart) return undefined

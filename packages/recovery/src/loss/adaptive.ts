@@ -35,7 +35,7 @@ export class AdaptiveLossDetector implements LossDetector {
     const lateness = age - this.#time(rtt)
     if (lateness < 0) return
     const wider = this.#moreTime + Math.max(lateness, leastWidening * rtt.minimum)
-    this.#moreTime = Math.max(this.#moreTime, Math.min(wider, mostWidening * rtt.smoothed))
+    this.#moreTime = Math.min(wider, mostWidening * rtt.smoothed)
   }
 
   handleCongestion(): void {
@@ -46,6 +46,6 @@ export class AdaptiveLossDetector implements LossDetector {
   }
 
   #time(rtt: RoundTripTime): Micros {
-    return timeThresholdOf(rtt) + Math.ceil(this.#moreTime)
+    return timeThresholdOf(rtt) + Math.ceil(Math.min(this.#moreTime, mostWidening * rtt.smoothed))
   }
 }

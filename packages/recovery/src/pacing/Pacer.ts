@@ -9,7 +9,7 @@ export interface Pacer {
   paceAt(now: Micros): Micros
   /** A datagram went, allowed or (a probe) unasked. */
   handleSent(now: Micros, bytes: Bytes): void
-  /** The sender has nothing to send: from here on no timer can miss anything for it. */
+  /** The sender has nothing to send, or no room for it in the window: no timer can miss anything for it. */
   rest(now: Micros): void
   setDatagramSize(bytes: Bytes): void
 }

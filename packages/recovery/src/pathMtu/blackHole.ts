@@ -45,14 +45,14 @@ export class BlackHole {
       return false
     }
     if (this.#vanished > 0 && number > this.#firstVanished) this.#smallArrives = true
-    if (number < this.#confirmedBy) return false
-    const confirmed = number === this.#confirmedBy
+    if (number !== this.#confirmedBy) return false
     this.#confirmedBy = never
-    return confirmed
+    return true
   }
 
   /** A flight was declared lost. True: that gives the hole away. */
   handleLost(now: Micros, number: PacketNumber, bytes: Bytes, sentAt: Micros): boolean {
+    if (number === this.#confirmedBy) this.#confirmedBy = never
     if (bytes <= smallestDatagram || number <= this.#largestLarge) return false
     if (this.#vanished === 0) this.#begin(now, number)
     else if (sentAt >= this.#firstVanishedAt) this.#hasSecondRound = true
