@@ -23,6 +23,7 @@ export default defineConfig({
       {
         test: { name: "pure-link", root: "apps/pure-link", include: ["{src,test}/**/*.test.ts"], testTimeout: 120_000 }
       },
+      { test: { name: "sim", root: "apps/sim", include: ["src/**/*.test.ts"] } },
       { test: { name: "whole", root: "test", include: ["**/*.test.ts"], testTimeout: 900_000, fileParallelism: false } }
     ]
   }

@@ -20,6 +20,7 @@ const importLaw: Record<string, ReadonlyArray<string>> = {
   udp: ["wire", "ports"],
   store: ["wire", "keys", "ports"],
   "virtual-net": ["wire", "ports"],
+  sim: ["wire", "keys", "trace", "recovery", "ports", "link", "store", "virtual-net"],
   "pure-link": ["wire", "keys", "recovery", "ports", "link", "udp", "store"]
 }
 

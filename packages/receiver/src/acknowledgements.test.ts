@@ -214,4 +214,50 @@ describe("acknowledgements", () => {
       NumberBits.prototype.nextDown = nextDown
     }
   })
+
+  it("repeat what was reported for one to two seconds, and the newest 1,024 numbers for ever (spec §10.4)", () => {
+    const second = 1_000_000
+    const acknowledgements = new Acknowledgements()
+    const out = new Uint8Array(1_452)
+    /** One packet of ten arrives, 250 a second, each answered at once. */
+    const lowestAt = (from: number, seconds: number, first: number): number => {
+      let lowest = -1
+      for (let i = 0; i < 250 * seconds; i++) {
+        const now = from + i * 4_000
+        acknowledgements.record(now, first + 10 * i, true)
+        const reader = new AcknowledgedReader()
+        acknowledgements.write(now, out, 0, out.length)
+        reader.read(out, 0)
+        while (reader.next()) lowest = reader.low
+      }
+      return lowest
+    }
+    const last = 10 * 250 * 4
+    const lowest = lowestAt(second, 4, 10)
+    assert.isAtMost(lowest, last - 2_500, "a whole second is repeated")
+    assert.isAtLeast(lowest, last - 5_000, "no more than two are")
+    // A packet a second: the newest numbers are repeated however old they are.
+    acknowledgements.record(100 * second, last + 1, true)
+    acknowledgements.record(200 * second, last + 2, true)
+    const reader = new AcknowledgedReader()
+    acknowledgements.write(200 * second, out, 0, out.length)
+    reader.read(out, 0)
+    let low = Infinity
+    while (reader.next()) low = reader.low
+    assert.isAtMost(low, last + 2 - 1_000)
+    assert.isAtLeast(low, last + 2 - 1_023)
+  })
+
+  it("report what is older than what is repeated, when it arrives only now", () => {
+    const acknowledgements = new Acknowledgements()
+    const out = new Uint8Array(1_452)
+    acknowledgements.record(0, 10_000, true)
+    acknowledgements.write(0, out, 0, out.length)
+    acknowledgements.record(10_000_000, 5, true)
+    acknowledgements.write(10_000_000, out, 0, out.length)
+    const reader = new AcknowledgedReader()
+    reader.read(out, 0)
+    assert.isTrue(reader.next())
+    assert.deepStrictEqual([reader.low, reader.high, acknowledgements.hasUnreported], [5, 5, false])
+  })
 })

@@ -211,8 +211,9 @@ describe("the reserve", () => {
     world.now += 4 * second
     assert.isFalse(tellsOf(starved, part, content(1, part)).kept)
     assert.isTrue(tellsOf(holder, part, content(1, part)).kept, "what is held already is no progress")
-    assert.strictEqual(world.receiver.deadline(), world.now + 6 * second)
-    world.now += 6 * second - 1
+    const left = world.receiver.deadline() - world.now
+    assert.closeTo(left, 6 * second, 20_000, "less the time that the other stream took to start")
+    world.now += left - 1
     world.receiver.handleTimeout(world.now)
     assert.strictEqual(world.receiver.counters.halfRecordsDropped, 0)
     world.now += 1

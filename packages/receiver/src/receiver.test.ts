@@ -329,6 +329,7 @@ describe("acknowledging and storing", () => {
       world.receiver.removeInput("orders")
       world.receiver.addInput("orders", peer.stream.shape)
       world.receiver.handleStoreFailed(world.now, intent)
+      world.now += 10_000
       peer.send([peer.stream, peer.records(1, content(1, size))])
       assert.isAbove(frameOf(peer.answer(), "Stored")!.creditBytes, 0)
       const again = world.receiver.pollStore()!

@@ -25,6 +25,7 @@ import { DataPacket } from "./dataPacket.ts"
 import { type DropReason, type ReceiverCounters, zeroCounters } from "./counters.ts"
 import { Notices, type ReceiverEvent } from "./event.ts"
 import type { ReceiverFaults } from "./faults.ts"
+import { Lingering } from "./lingering.ts"
 import type { ReceiverMemory } from "./memory.ts"
 import { memoryOf, type ReceiverOptions } from "./options.ts"
 import { type AllowedPeer, type Peer, Peers } from "./peers.ts"
@@ -51,6 +52,7 @@ export class Receiver {
   /** Runs whose answer is due at the end of the batch, and runs whose answer is due. */
   private readonly pending: Array<ReceiverRun> = []
   private due: Array<ReceiverRun> = []
+  private readonly lingering = new Lingering()
   private dueNext = 0
   /** Streams that may have something to store, and those whose failed commit waits. */
   private readonly toStore: Array<ReceiverStream> = []
@@ -165,7 +167,7 @@ export class Receiver {
     if (wasFailing) this.notices.tell({ _tag: "StoreRecovered", at: now, source, input })
     if (result === "conflict") this.tellCursorChanged(now, stream)
     else this.counters.recordsStored += intent.batch.sizes.length
-    this.settle(now, stream)
+    this.settle(now, stream, result !== "conflict" && !wasFailing)
     this.streams.dissolve(stream)
   }
 
@@ -179,7 +181,7 @@ export class Receiver {
     this.counters.storeFailures += 1
     if (!isFailing) this.notices.tell({ _tag: "StoreFailed", at: now, source, input })
     this.retrying.add(stream)
-    this.settle(now, stream)
+    this.settle(now, stream, false)
     this.streams.dissolve(stream)
   }
 
@@ -191,13 +193,14 @@ export class Receiver {
       this.retrying.delete(stream)
       this.queueToStore(stream)
     }
+    for (let run = this.lingering.takeDue(now); run !== undefined; run = this.lingering.takeDue(now)) this.makeDue(run)
     if (now >= this.expiresAt) this.expireEpochs(now)
     if (now >= this.memory.deadline()) this.takeReserveBack(now)
   }
 
   /** When `handleTimeout` is due. */
   deadline(): Micros {
-    let deadline = Math.min(this.expiresAt, this.memory.deadline())
+    let deadline = Math.min(this.expiresAt, this.memory.deadline(), this.lingering.deadline())
     for (const stream of this.retrying) deadline = Math.min(deadline, stream.retryAt)
     return deadline
   }
@@ -279,6 +282,7 @@ export class Receiver {
     this.counters.packetsOpened += 1
     const { trace } = this.notices
     if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: length, epoch })
+    run.handleOpened(now)
     run.handleHeard(number, epoch, packet.from, length)
     this.handleEpoch(now, run)
     if (run.isGone) return
@@ -307,13 +311,15 @@ export class Receiver {
 
   /**
    * After n, the generation or the state of the store changed: refusals are judged and answers are due without a
-   * packet.
+   * packet. One that only raises n may linger.
    */
-  private settle(now: Micros, stream: ReceiverStream): void {
-    this.runs.renewAfterDrop(now, stream)
+  private settle(now: Micros, stream: ReceiverStream, onlyRaised: boolean): void {
+    const mayLinger = !this.runs.renewAfterDrop(now, stream) && onlyRaised
     for (const run of stream.runs.slice()) {
-      this.runs.judge(now, run)
-      if (!run.isPending) this.makeDue(run)
+      const changed = this.runs.judge(now, run)
+      if (run.isPending) continue
+      if (mayLinger && !changed && this.lingering.isWorthwhile(run, now)) this.lingering.add(run, now)
+      else this.makeDue(run)
     }
     this.queueToStore(stream)
     this.passReserve(now)
@@ -368,6 +374,7 @@ export class Receiver {
 
   private countAnswer(now: Micros, run: ReceiverRun, length: number): number {
     this.target = run.address
+    run.lingersUntil = never
     this.counters.answersSent += 1
     const { trace } = this.notices
     if (run.raisesStored) this.traceStored(now, run)

@@ -7,6 +7,8 @@ import {
   type Epoch,
   type Id64,
   type Life,
+  type Micros,
+  never,
   type PacketNumber,
   type RecordNumber,
   type RefusalReason,
@@ -60,6 +62,11 @@ export class ReceiverRun {
   /** An answer is due at the end of the batch, or now. */
   isPending = false
   isDue = false
+  /** When the latest packet was opened, and how long after the one before. */
+  openedAt: Micros = Number.NEGATIVE_INFINITY
+  gap: Micros = Number.POSITIVE_INFINITY
+  /** Until when a raised n waits for the next packet's answer; never while none waits. */
+  lingersUntil: Micros = never
   /** A violation was reported; further ones only count. */
   hasViolated = false
   /** Where answers go: the source of the opened packet with the largest number (spec §10.9). */
@@ -86,6 +93,12 @@ export class ReceiverRun {
     this.entropy = entropy
     this.replyRun = id64(entropy)
     this.address = from
+  }
+
+  /** A packet was opened. */
+  handleOpened(now: Micros): void {
+    this.gap = now - this.openedAt
+    this.openedAt = now
   }
 
   /** An authenticated packet came from an address (spec §10.9). */

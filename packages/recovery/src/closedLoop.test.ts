@@ -1,4 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { TraceEvent } from "@pure-link/trace"
+import { loadCubic, unchanged } from "../test/changedCubic.ts"
+import { reducedAt, roundTrip, roundTrips } from "../test/controllerDrives.ts"
 import { random } from "../test/random.ts"
 import { cleanPath, datagram, type Path, second, ToyLink } from "../test/toyLink.ts"
 import { type CongestionController, type ControllerOptions } from "./congestion/CongestionController.ts"
@@ -77,5 +80,137 @@ for (const [name, make] of makers) {
       link.run(72 * second)
       assert.isAbove(((link.delivered - soFar) * datagram * 8) / 2, 0.9 * 50e6)
     })
+
+    it("lets no episode stand after a delay step of a second, and has its window back within two", () => {
+      const delay = (now: number): number => (now >= 3 * second && now < 4 * second ? 380_000 : 0)
+      const link = new ToyLink(make(noOverflow), { ...cleanPath, delay })
+      link.offer(1e9)
+      link.run(3 * second)
+      const { window } = link.recovery.controller
+      link.run(6 * second)
+      const { counters, controller } = link.recovery
+      assert.isAbove(counters.late, 50)
+      assert.deepStrictEqual([link.dropped.size, counters.givenUp, counters.persistentCongestions], [0, 0, 0])
+      assert.isAbove(counters.episodes, 0)
+      assert.strictEqual(counters.undone, counters.episodes)
+      assert.isAtLeast(controller.window, window)
+      const { delivered } = link
+      link.run(8 * second)
+      assert.isAbove((link.delivered - delivered) * datagram * 8, 0.98 * 2 * 50e6)
+    })
+
+    for (const jitter of [3_000, 5_000, 10_000]) {
+      it(`gives up nothing that arrives under jitter of ±${jitter / 1_000} ms, and fills the path`, () => {
+        const coin = random(jitter)
+        const link = new ToyLink(make(noOverflow), { ...cleanPath, delay: () => coin() * 2 * jitter })
+        link.offer(20_000)
+        link.run(10 * second, 20_000)
+        const { counters } = link.recovery
+        // 20,000 packets of 1,200 B take 3.84 s of the bottleneck.
+        assert.isBelow(link.now, 4.2 * second)
+        link.run(12 * second)
+        assert.deepStrictEqual([link.dropped.size, counters.givenUp], [0, 0])
+        assert.isAbove(counters.late, 0)
+        assert.strictEqual(counters.undone, counters.episodes)
+        assert.isBelow(counters.late, 100, "the thresholds follow")
+      })
+    }
+
+    it("undoes no episode with a true loss, and gives up nothing else, under loss and jitter", () => {
+      let [undone, givenUp] = [0, 0]
+      for (let seed = 1; seed <= 12; seed++) {
+        const coin = random(seed)
+        const watch = new EpisodeWatch()
+        const link = new ToyLink(
+          make(options),
+          { ...cleanPath, drops: () => coin() < 0.01, delay: () => coin() * 6_000 * (1 + (seed % 3)) },
+          { trace: { packets: true, emit: (event) => watch.see(event, link) } }
+        )
+        link.offer(1e9)
+        link.run(5 * second)
+        assert.deepStrictEqual(watch.wrongs, [], `seed ${seed}`)
+        undone += link.recovery.counters.undone
+        givenUp += link.recovery.counters.givenUp
+      }
+      assert.isAbove(undone, 10)
+      assert.isAbove(givenUp, 300)
+    })
   })
 }
+
+/** So small that the queue of `cleanPath` never overflows. */
+const noOverflow: ControllerOptions = { datagramSize: datagram, largestWindow: 200 * datagram }
+
+/** Knows what the path really lost, and holds it against what recovery concludes. */
+class EpisodeWatch {
+  readonly wrongs: Array<string> = []
+  #episode: Array<number> = []
+  #unsettled = 0
+
+  see(event: TraceEvent, link: ToyLink): void {
+    if (event._tag === "FlightLost") {
+      if (this.#unsettled++ === 0) this.#episode = []
+      this.#episode.push(event.number)
+    } else if (event._tag === "FlightLate") this.#unsettled--
+    else if (event._tag === "FlightGivenUp") {
+      this.#unsettled--
+      if (!link.dropped.has(event.number)) this.wrongs.push(`gave up ${event.number}, which arrives`)
+    } else if (event._tag === "EpisodeUndone") {
+      const guilty = this.#episode.filter((number) => link.dropped.has(number))
+      if (guilty.length > 0) this.wrongs.push(`undid an episode that lost ${guilty}`)
+    }
+  }
+}
+
+describe("the idle fault, put back into CUBIC on purpose (brief §10)", () => {
+  /** Idle counts from the last send alone: every round trip whose answer empties the window looks idle. */
+  const fromLastSend = ["Math.max(this.#acknowledgedAt, this.#sentAt)", "this.#sentAt"] as const
+  /** And it moves the recovery start, which nothing may move but a reduction. */
+  const movingRecovery = [
+    "if (idle > 0) this.#skipTime(idle, now)",
+    "if (idle > 0) { this.#skipTime(idle, now); this.#state.recoveryStart += idle }"
+  ] as const
+
+  /** How many of 30 transfers of 10 MB at an RTT of 10 ms, with 30 % lost for the first 2 s, are not done in 10 s. */
+  const failures = (make: (options: ControllerOptions) => CongestionController, inPairs: boolean): number => {
+    let failed = 0
+    for (let seed = 1; seed <= 30; seed++) {
+      const coin = random(seed)
+      const drops = (now: number): boolean => now < 2 * second && coin() < 0.3
+      const link = new ToyLink(make(options), { ...cleanPath, bitsPerSecond: 100e6, rtt: 10_000, inPairs, drops })
+      const datagrams = Math.ceil(10e6 / datagram)
+      link.offer(datagrams)
+      link.run(10 * second, datagrams)
+      if (link.delivered < datagrams) failed++
+    }
+    return failed
+  }
+
+  it("pins the window of two packets if every second packet is acknowledged, and shows in no other way", async () => {
+    const Faulty = await loadCubic([fromLastSend, movingRecovery])
+    assert.isAbove(
+      failures((o) => new Faulty(o), true),
+      10
+    )
+    assert.strictEqual(
+      failures((o) => new Faulty(o), false),
+      0
+    )
+    const Same = await loadCubic(unchanged)
+    assert.strictEqual(
+      failures((o) => new Same(o), true),
+      0
+    )
+  })
+
+  it("stops the curve even where the recovery start stays, when an answer empties the window", async () => {
+    const Faulty = await loadCubic([fromLastSend])
+    const [faulty, same] = [new Faulty(options), new Cubic(options)].map((controller) => {
+      const rtt = roundTrip(100_000)
+      reducedAt(controller, 1_000, second, rtt)
+      return roundTrips(controller, second, 92, rtt)[91]!
+    })
+    assert.closeTo(same!, 1_000, 1)
+    assert.isBelow(faulty!, 900)
+  })
+})

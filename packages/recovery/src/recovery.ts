@@ -105,6 +105,11 @@ export class Recovery {
     return this.#flights.next
   }
 
+  /** No flight below this number can be settled any more. */
+  get oldestOpen(): PacketNumber {
+    return Math.min(this.#flights.oldest(), this.#flights.oldestDeclaredLost())
+  }
+
   /** While true nothing but a probe may be sent: the next number's slot is still in flight. */
   ringIsFull(): boolean {
     return this.#flights.isFull
@@ -176,6 +181,7 @@ export class Recovery {
 
   /** A probe of the path goes now, alone; returns its number. */
   handlePathProbeSent(now: Micros, bytes: Bytes): PacketNumber {
+    if (this.#flights.isDeclaredLost(this.#pathProbe)) this.#flights.settle(this.#pathProbe)
     const number = this.handleSent(now, bytes, false)
     this.counters.pathProbes++
     this.#pathProbe = number
@@ -278,9 +284,12 @@ export class Recovery {
 
   #settle(number: PacketNumber, seen: boolean): void {
     const { outcome } = this
-    if (this.#flights.isDeclaredLost(number)) {
+    const isLate = this.#flights.isDeclaredLost(number)
+    if (isLate) this.#persistentCongestion.handleLate(number, this.#flights.sentAt(number + 1))
+    if (number === this.#pathProbe) {
+      if (!isLate) outcome.acked.push(number)
+    } else if (isLate) {
       this.counters.late++
-      this.#persistentCongestion.handleLate(number, this.#flights.sentAt(number + 1))
       this.#undoTo = this.#episode.handleLate()
       ;(seen ? outcome.lateSeen : outcome.late).push(number)
     } else if (seen) {
@@ -363,6 +372,7 @@ export class Recovery {
 
   #giveUp(now: Micros, number: PacketNumber): void {
     this.#flights.settle(number)
+    if (number === this.#pathProbe) return
     this.#episode.handleGivenUp()
     this.counters.givenUp++
     if (this.#trace.packets) this.#trace.emit({ _tag: "FlightGivenUp", at: now, number })
@@ -388,7 +398,9 @@ export class Recovery {
     for (let i = from; i < end; i++) this.#declareFlightLost(now, lost.values[i]!)
     this.#discountVanished(now)
     for (let i = end - 1; i >= from; i--) {
-      if (this.#flights.isDeclaredLost(lost.values[i]!)) return this.#reduce(now, this.#flights.sentAt(lost.values[i]!))
+      const number = lost.values[i]!
+      if (number === this.#pathProbe || !this.#flights.isDeclaredLost(number)) continue
+      return this.#reduce(now, this.#flights.sentAt(number))
     }
   }
 
@@ -397,9 +409,9 @@ export class Recovery {
     const bytes = this.#flights.bytesOf(number)
     this.#persistentCongestion.handleLost(number, sentAt)
     this.#pathMtu.handleLost(now, number, bytes, sentAt)
-    // That a probe of the path is lost says nothing of congestion (RFC 8899 §3).
-    if (number === this.#pathProbe) return this.#flights.settle(number)
     this.#flights.declareLost(number, now)
+    // That a probe of the path is lost says nothing of congestion (RFC 8899 §3).
+    if (number === this.#pathProbe) return
     if (this.#episode.unsettled === 0) this.counters.episodes++
     this.#episode.handleLost()
     this.counters.lost++
@@ -445,8 +457,9 @@ export class Recovery {
   }
 
   #discount(number: PacketNumber): void {
-    if (this.#flights.isDeclaredLost(number)) this.#undoTo = this.#episode.handleLate()
-    else this.outcome.lost.push(number)
+    const isDeclaredLost = this.#flights.isDeclaredLost(number)
+    if (!isDeclaredLost) this.outcome.lost.push(number)
+    else if (number !== this.#pathProbe) this.#undoTo = this.#episode.handleLate()
     this.#flights.settle(number)
   }
 

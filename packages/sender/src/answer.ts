@@ -54,14 +54,18 @@ export class Answer {
     return true
   }
 
-  /** Hands every range of ACK and SEEN to recovery. */
+  /** Hands the ranges of ACK and SEEN to recovery: newest first, as long as it has flights that they could settle. */
   acknowledge(recovery: Recovery): void {
     const list = this.#list
+    const { oldestOpen } = recovery
     this.#cursor.reset(this.#bytes, this.#start, this.#end)
     while (this.#cursor.next()) {
       if (!isList(this.#cursor.type)) continue
       list.read(this.#bytes, this.#cursor.start)
-      while (list.next()) recovery.acknowledge(list.low, list.high, list.seen)
+      while (list.next()) {
+        if (list.high < oldestOpen) break
+        recovery.acknowledge(list.low, list.high, list.seen)
+      }
     }
   }
 

@@ -92,7 +92,7 @@ const apply = (backing: Backing, group: InboxGroup): InboxProgress => {
     const log = logOf(backing, intent.input)
     let number = intent.first
     for (const size of sizes) {
-      const bytes = group.bytes.slice(start, (start += size))
+      const bytes = group.bytes.subarray(start, (start += size))
       log.records.push({ position: ++log.lastPosition, source: intent.source, number: number++, bytes })
     }
     grown.add(intent.input)

@@ -110,7 +110,7 @@ const apply = (backing: Backing, { bytes, first, life, producers, removed, sizes
   let held = before.bytes + bytes.length
   let number = first
   let start = 0
-  for (const size of sizes) backing.records.set(number++, bytes.slice(start, (start += size)))
+  for (const size of sizes) backing.records.set(number++, bytes.subarray(start, (start += size)))
   for (let gone = before.deleted + 1; gone <= removed; gone++) {
     held -= backing.records.get(gone)!.length
     backing.records.delete(gone)

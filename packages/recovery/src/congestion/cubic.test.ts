@@ -158,6 +158,30 @@ describe("CUBIC (RFC 9438)", () => {
     assert.closeTo(roundTrips(cubic, second, 92, rtt)[91]!, 1_000, 1)
   })
 
+  it("never moves the curve into the future, though an idle time and an undone episode overlap", () => {
+    const cubic = new Cubic(options)
+    const rtt = roundTrip(100_000)
+    reducedAt(cubic, 1_000, second, rtt)
+    roundTrips(cubic, second, 30, rtt)
+    const before = cubic.handleCongestion(4 * second, 4 * second)!
+    cubic.undo(14 * second, before)
+    // K = 9.086 s: if the curve begins anew, it is there after 91 round trips.
+    assert.isAtLeast(roundTrips(cubic, 14 * second, 95, rtt)[94]!, 999)
+  })
+
+  it("ends the curve at a restart: another begins, flat, where slow start ends", () => {
+    const cubic = new Cubic(options)
+    const rtt = roundTrip(100_000)
+    reducedAt(cubic, 1_000, second, rtt)
+    const before = roundTrips(cubic, second, 120, rtt)[119]!
+    assert.isAbove(before, 1_005)
+    cubic.handleRestart(13 * second)
+    const windows = roundTrips(cubic, 13 * second, 18, rtt)
+    assert.closeTo(windows[7]!, before, 2)
+    // Ten round trips of Reno's growth; the curve of before would be 20 above by now.
+    assert.isBelow(windows[17]! - windows[7]!, 8)
+  })
+
   it("takes time short of data out of the curve", () => {
     const cubic = new Cubic(options)
     const rtt = roundTrip(100_000)

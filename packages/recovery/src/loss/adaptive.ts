@@ -3,7 +3,7 @@ import type { FlightRing } from "../flightRing.ts"
 import type { NumberList } from "../numberList.ts"
 import type { RoundTripTime } from "../roundTripTime.ts"
 import type { LossDetector } from "./LossDetector.ts"
-import { judgeByThresholds, packetThreshold, timeThresholdOf } from "./thresholds.ts"
+import { judgeByThresholds, packetThreshold, timeThreshold, timeThresholdOf } from "./thresholds.ts"
 
 /**
  * The thresholds of RFC 9002 §6.1 as starting values that follow what was seen (spec §14.2): every late flight widens
@@ -32,7 +32,8 @@ export class AdaptiveLossDetector implements LossDetector {
   handleLate(depth: number, age: Micros, rtt: RoundTripTime): void {
     this.#events = 0
     this.#morePackets = Math.max(this.#morePackets, depth + 1 - packetThreshold)
-    const lateness = age - this.#time(rtt)
+    // Reckoned from smoothed alone: the latest sample may be that of this very flight.
+    const lateness = age - timeThreshold * rtt.smoothed - this.#moreTime
     if (lateness < 0) return
     const wider = this.#moreTime + Math.max(lateness, leastWidening * rtt.minimum)
     this.#moreTime = Math.min(wider, mostWidening * rtt.smoothed)

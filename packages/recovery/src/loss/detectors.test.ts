@@ -38,7 +38,7 @@ class DetectorByTheText {
   }
 
   time(rtt: RoundTripTime): Micros {
-    return Math.ceil((9 / 8) * Math.max(rtt.smoothed, rtt.latest)) + Math.ceil(this.wider)
+    return Math.ceil((9 / 8) * Math.max(rtt.smoothed, rtt.latest)) + Math.ceil(Math.min(this.wider, 2 * rtt.smoothed))
   }
 
   lostAt({ number, sentAt }: Flight, rtt: RoundTripTime, largest: PacketNumber): Micros {
@@ -49,11 +49,10 @@ class DetectorByTheText {
   late(depth: number, age: Micros, rtt: RoundTripTime): void {
     if (!this.learns) return
     this.events = 0
-    const lateness = age - this.time(rtt)
+    const lateness = age - ((9 / 8) * rtt.smoothed + this.wider)
     this.packets = Math.max(this.packets, depth + 1)
     if (lateness < 0) return
-    const wanted = this.wider + Math.max(lateness, rtt.minimum / 4)
-    if (wanted > this.wider) this.wider = Math.max(this.wider, Math.min(wanted, 2 * rtt.smoothed))
+    this.wider = Math.min(this.wider + Math.max(lateness, rtt.minimum / 4), 2 * rtt.smoothed)
   }
 
   congestion(): void {
@@ -131,8 +130,7 @@ class History {
     const [{ number, sentAt }] = this.open.splice(this.#any(0, this.open.length - 1), 1) as [Flight]
     this.ring.settle(number)
     this.largest = Math.max(this.largest, number)
-    // What was widened is bounded by the RTT of that time, so the RTT stays once something was learnt.
-    if (this.twin.wider === 0) this.rtt.update(Math.max(1, this.now - sentAt), 0)
+    this.rtt.update(Math.max(1, this.now - sentAt), 0)
   }
 
   #late(): void {
@@ -243,12 +241,29 @@ describe("adaptive loss detection", () => {
     assert.deepStrictEqual(thresholds(detector), [3, 85 * ms], "not late by time")
   })
 
+  it("is not fooled by a latest sample that is as large as the lateness: it may be that of the late flight", () => {
+    const detector = adaptive()
+    const spiked = roundTrip(100 * ms)
+    spiked.update(180 * ms, 0)
+    assert.strictEqual(spiked.smoothed, 110 * ms)
+    detector.handleLate(1, 180 * ms, spiked)
+    assert.strictEqual(timeThresholdOf(detector, rtt) - base, 180 * ms - (9 / 8) * 110 * ms)
+  })
+
   it("widens the time threshold by two smoothed RTTs altogether, not more", () => {
     const detector = adaptive()
     detector.handleLate(1, base + 5_000 * ms, rtt)
     assert.deepStrictEqual(thresholds(detector), [3, 200 * ms])
     detector.handleLate(1, base + 5_000 * ms, rtt)
     assert.deepStrictEqual(thresholds(detector), [3, 200 * ms])
+  })
+
+  it("forgets what a delay step had widened beyond two smoothed RTTs of now", () => {
+    const detector = adaptive()
+    const slow = roundTrip(400 * ms)
+    detector.handleLate(1, 5_000 * ms, slow)
+    assert.strictEqual(timeThresholdOf(detector, slow), 450 * ms + 800 * ms)
+    assert.strictEqual(timeThresholdOf(detector, rtt), 112_500 + 200 * ms)
   })
 
   it("halves both after 16 congestion events in a row without a late flight, and again after 16 more", () => {

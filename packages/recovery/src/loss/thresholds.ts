@@ -11,7 +11,7 @@ import { granularity, type RoundTripTime } from "../roundTripTime.ts"
 /** RFC 9002 §6.1.1, in packet numbers. */
 export const packetThreshold = 3
 /** RFC 9002 §6.1.2, in round trips. */
-const timeThreshold = 9 / 8
+export const timeThreshold = 9 / 8
 
 /** How long a flight older than an acknowledged one may still be on its way, as RFC 9002 §6.1.2 has it. */
 export const timeThresholdOf = (rtt: RoundTripTime): Micros =>

@@ -6,14 +6,16 @@ import { Pacing } from "./Pacing.ts"
 
 const second = 1_000_000
 
-const makers = [Pacing.layerPaced, Pacing.layerUnpaced].map((layer) => Effect.runSync(Effect.provide(Pacing, layer)).make)
+const makers = [Pacing.layerPaced, Pacing.layerUnpaced].map(
+  (layer) => Effect.runSync(Effect.provide(Pacing, layer)).make
+)
 
 for (const make of makers) {
   const controller = { window: 12_000, inSlowStart: true }
   const { name } = make({ controller, rtt: new RoundTripTime(), datagramSize: 1_200 })
   describe(`${name}: what every pacer keeps (spec §14.7)`, () => {
     it("names a time that is no number less than now, and lets a datagram go when that time comes", () => {
-      for (let seed = 1; seed <= 150; seed++) {
+      for (let seed = 1; seed <= 80; seed++) {
         const any = between(seed)
         const path = { window: 12_000, inSlowStart: true }
         const rtt = new RoundTripTime()
@@ -24,7 +26,7 @@ for (const make of makers) {
           const why = `seed ${seed}, step ${step}`
           now += [0, 1, any(1, 5_000), any(1, 3_600 * second)][any(0, 3)]!
           const what = any(0, 6)
-          if (what < 3) pacer.handleSent(now, any(1, datagramSize))
+          if (what < 3) for (let i = any(1, 12); i > 0; i--) pacer.handleSent(now, any(1, datagramSize))
           else if (what === 3) pacer.rest(now)
           else if (what === 4) pacer.setDatagramSize((datagramSize = [1_200, 1_452][any(0, 1)]!))
           else if (what === 5) rtt.update([1, any(1, 500_000), any(1, 60 * second)][any(0, 2)]!, 0)
@@ -34,8 +36,9 @@ for (const make of makers) {
           }
           const at = pacer.paceAt(now)
           assert.isTrue(Number.isFinite(at) && at >= now, `${at} at ${now}, ${why}`)
-          assert.strictEqual(pacer.paceAt(at), at, why)
-          now = Math.max(now, any(0, 1) === 0 ? at : now)
+          if (any(0, 1) === 0) continue
+          now = at
+          assert.strictEqual(pacer.paceAt(now), now, why)
         }
       }
     })

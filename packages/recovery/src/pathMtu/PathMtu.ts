@@ -5,6 +5,7 @@ import { Discovery } from "./discovery.ts"
 import { FixedSize } from "./fixedSize.ts"
 import type { PathMtuDiscovery } from "./PathMtuDiscovery.ts"
 
+/** What path MTU discovery is made from, and the service that makes it. */
 export interface PathMtuOptions {
   /** The size to begin with, 1,200 to 1,452 B. */
   readonly datagramSize: Bytes

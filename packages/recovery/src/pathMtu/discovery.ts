@@ -22,8 +22,9 @@ export class Discovery implements PathMtuDiscovery {
   probeAt: Micros = never
   readonly #blackHole: BlackHole | undefined
   #isStarted = false
-  /** The probe under way; −1 while none is. */
+  /** The latest probe, which may be acknowledged however late; −1 before any. */
   #probe: PacketNumber = -1
+  #isUnderWay = false
   #probeSentAt: Micros = 0
   #lostProbes = 0
   #vanishedFrom: PacketNumber = never
@@ -41,6 +42,7 @@ export class Discovery implements PathMtuDiscovery {
 
   handleProbeSent(now: Micros, number: PacketNumber): void {
     this.#probe = number
+    this.#isUnderWay = true
     this.#probeSentAt = now
     this.probeAt = never
   }
@@ -48,15 +50,16 @@ export class Discovery implements PathMtuDiscovery {
   handleAcknowledged(now: Micros, number: PacketNumber, bytes: Bytes): void {
     if (number === this.#probe) {
       this.datagramSize = bytes
-      this.#probe = -1
+      this.#isUnderWay = false
       this.#lostProbes = 0
+      this.probeAt = never
     }
     if (this.#blackHole?.handleAcknowledged(number, bytes) === true) this.#fall(now)
   }
 
   handleLost(now: Micros, number: PacketNumber, bytes: Bytes, sentAt: Micros): void {
     if (number === this.#probe) {
-      this.#probe = -1
+      this.#isUnderWay = false
       this.#lostProbes++
       this.probeAt = now + (this.#lostProbes <= retries ? retryTime : raiseTime)
     } else if (this.#blackHole?.handleLost(now, number, bytes, sentAt) === true) this.#fall(now)
@@ -71,8 +74,8 @@ export class Discovery implements PathMtuDiscovery {
   }
 
   handleForgotten(): void {
-    if (this.#probe < 0) return
-    this.#probe = -1
+    if (!this.#isUnderWay) return
+    this.#isUnderWay = false
     this.probeAt = this.#probeSentAt + retryTime
   }
 
@@ -91,7 +94,6 @@ export class Discovery implements PathMtuDiscovery {
   #shrink(now: Micros): void {
     if (this.datagramSize === smallestDatagram) return
     this.datagramSize = smallestDatagram
-    this.#probe = -1
     this.#lostProbes = 0
     this.probeAt = now + retryTime
   }

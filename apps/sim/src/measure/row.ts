@@ -1,0 +1,64 @@
+import type { SimResult } from "../result.ts"
+
+/**
+ * A row of the measurements: a path, how often it is run, and what must hold of the results.
+ */
+
+export interface Row {
+  /** Names the row on the command line, and its file of raw results. */
+  readonly id: string
+  readonly group: Group
+  /** The path, for a person. */
+  readonly title: string
+  /** Arguments of `sim`, without seed and --json. */
+  readonly args: ReadonlyArray<string>
+  readonly seeds: number
+  readonly checks: ReadonlyArray<Check>
+  /** Another run of seed 1 that must have the same digest: with these arguments more. */
+  readonly twin?: { readonly what: string; readonly args: ReadonlyArray<string> }
+  /** Keeps goodput and window over time of seed 1, for a plot. */
+  readonly plotted?: boolean
+  /** Runs when nothing else does, because its wall time is judged. */
+  readonly alone?: boolean
+  readonly known?: Known
+}
+
+export const groups = {
+  clean: "Clean and reordering paths",
+  loss: "Random loss",
+  share: "Beside TCP CUBIC",
+  recovery: "After trouble",
+  size: "Datagram size",
+  time: "Idle, displacement, repeatability, speed",
+  latency: "Latency of 50 records a second"
+} as const
+export type Group = keyof typeof groups
+
+/** What others reach on the same path (shared/brief/evidence.md, seeds of this project). */
+export interface Known {
+  readonly quinn: string
+  readonly ngtcp2: string
+  readonly tcp: string
+}
+
+/** What must hold of all seeds together. Without a bar it is only told. */
+export interface Check {
+  readonly what: string
+  readonly of: (result: SimResult) => number | null
+  /** `median` of the seeds, or each of them: `every`. */
+  readonly judged: "median" | "every"
+  readonly least?: number
+  readonly most?: number
+  /** The bar is this much of the median of the same figure of another row. */
+  readonly leastOf?: { readonly row: string; readonly factor: number }
+  readonly digits: number
+}
+
+/** One run, as it stands in a file of raw results. */
+export interface RawRun {
+  readonly row: string
+  readonly variant: "main" | "twin"
+  readonly seed: number
+  readonly args: ReadonlyArray<string>
+  readonly result: SimResult
+}

@@ -1,0 +1,1 @@
+export { startTcpFlow, type TcpCounters, TcpFlow, type TcpFlowOptions, type TcpGround } from "./TcpFlow.ts"
