@@ -76,7 +76,7 @@ export class BodyReader {
     const stream = run.assembledIn!
     const { generation } = run.stream!
     const former = stream.generation
-    const adoption = stream.adopt(generation, packet.epoch >= 1, run.order)
+    const adoption = stream.adopt(now, generation, packet.epoch >= 1, run.order)
     if (adoption === "waits") return false
     if (adoption === "replaced") this.handleReplaced(now, stream, former!)
     let kept = true

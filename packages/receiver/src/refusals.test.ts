@@ -285,6 +285,23 @@ describe("generations", () => {
     assert.strictEqual(world.inbox.records.length, 1)
   })
 
+  it("that are still in epoch 0 wait out late packets of an abandoned outbox, for 10 s", () => {
+    for (const [age, isReplaced] of [
+      [9_999_999, false],
+      [10_000_000, true]
+    ] as const) {
+      const world = new World()
+      const abandoned = startedAt(world)
+      const successor = new ScriptedPeer(world, { generation: generationB }).allowed()
+      successor.send([successor.stream, successor.records(2, content(2, 10))], { long: true })
+      assert.deepStrictEqual(numbersOf(successor.answer(), "Ack"), [0], "nothing was stored or held before")
+      world.now += age
+      abandoned.send([abandoned.records(1, content(101, 10))])
+      assert.include(numbersOf(abandoned.answer(), isReplaced ? "Ack" : "Seen"), abandoned.number - 1)
+      assert.deepStrictEqual(eventsOf(world), isReplaced ? ["began 6"] : [], `after ${age} µs`)
+    }
+  })
+
   it("that nothing was stored or held of give way under any epoch", () => {
     const world = new World()
     const first = new ScriptedPeer(world).allowed()

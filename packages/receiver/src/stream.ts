@@ -33,6 +33,8 @@ export interface InboxCursors {
 const largestBatch: Bytes = 4 * 1_048_576
 /** When a failed commit is tried again. */
 const retryAfter: Micros = 1_000_000
+/** For so long a new generation cannot be replaced through a run that began before its own (spec §8.3). */
+const startTime: Micros = 10_000_000
 /** Retired generations of a stream (spec §8.3). */
 const mostRetired = 64
 /** Record credit before any record was stored (spec §10.7). */
@@ -76,6 +78,9 @@ export class ReceiverStream implements StreamName {
    * began before it replaces nothing, or late packets of an abandoned outbox would retire its successor (spec §8.3).
    */
   private carriedBy = -1
+  /** The order of the run that brought the present generation, under any epoch, and when. */
+  private startedBy = -1
+  private startedAt: Micros = Number.NEGATIVE_INFINITY
   private recentBytes: Bytes = 0
   private recentCount = 0
 
@@ -125,25 +130,35 @@ export class ReceiverStream implements StreamName {
    * Whether records of this generation may be kept now; a packet of epoch ≥ 1 makes a new one replace the known one
    * (spec §8.3). `replaced`: it just did, and what was held of the former one is gone.
    */
-  adopt(generation: Id64, inLiveEpoch: boolean, order: number): "held" | "replaced" | "waits" {
+  adopt(now: Micros, generation: Id64, inLiveEpoch: boolean, order: number): "held" | "replaced" | "waits" {
     if (generation === this.generation) {
       if (inLiveEpoch) this.carriedBy = Math.max(this.carriedBy, order)
       return "held"
     }
     const { isAdopted } = this
-    if (isAdopted && (!inLiveEpoch || order < this.carriedBy)) return "waits"
+    if (isAdopted && (!inLiveEpoch || order < this.carriedBy || this.isStarting(now, order))) return "waits"
     if (isAdopted) {
       this.replaced.add(this.generation!)
       this.share.endTurn()
     }
     this.dropHeld({ generation, n: 0, life: 0n })
     if (inLiveEpoch) this.carriedBy = order
+    this.startedBy = order
+    this.startedAt = now
     return isAdopted ? "replaced" : "held"
   }
 
   /** A run of a generation went live: if it is the present one, no run that began before may replace it (spec §8.3). */
   noteLive(generation: Id64, order: number): void {
     if (generation === this.generation) this.carriedBy = Math.max(this.carriedBy, order)
+  }
+
+  /**
+   * Whether the present generation began only lately, in a run that is newer than the asking one: what that one carries
+   * may be late, of an outbox that was abandoned, while its successor has not yet come to epoch 1 (spec §8.3).
+   */
+  private isStarting(now: Micros, order: number): boolean {
+    return order < this.startedBy && now - this.startedAt < startTime
   }
 
   /** Something of the present generation is stored or held. */
