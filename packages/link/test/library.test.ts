@@ -25,6 +25,7 @@ import { summarize } from "../examples/exactlyOnce.ts"
 import { newKey } from "../examples/newKey.ts"
 import { type Reading, readings } from "../examples/readings.ts"
 import { alarms, relay } from "../examples/relay.ts"
+import { forAlarms, ownChoice } from "../examples/policies.ts"
 import { openOutput } from "../examples/severalOutputs.ts"
 import { untilDrained } from "../examples/watch.ts"
 
@@ -85,6 +86,18 @@ describe("docs/library.md", () => {
     assert.deepStrictEqual([...blocks.keys()].toSorted(), files.toSorted())
     for (const file of files) assert.strictEqual(blocks.get(file), readFileSync(join(examples, file), "utf8"), file)
   })
+
+  it.effect("exchanges policies one by one, over the defaults", () =>
+    Effect.gen(function* () {
+      const chosen = yield* Effect.provide(Policies.chosen, ownChoice)
+      const controller = chosen.congestionControl.make({ datagramSize: 1_200, largestWindow: 1_000_000 })
+      assert.deepStrictEqual(
+        [controller.name, chosen.lossResponse.make().name, chosen.lossDetection.make().name],
+        ["NewReno", "half without a queue", "adaptive"]
+      )
+      assert.strictEqual((yield* Effect.provide(Policies.chosen, forAlarms)).tailRedundancy.make().name, "once")
+    })
+  )
 
   it.live("appends and consumes at least once, over real UDP", () =>
     withHub((send) =>
