@@ -42,7 +42,7 @@ const run = (options: SimOptions): number => {
   const result = summarize(observation, (performance.now() - loaded) / 1_000)
   if (options.json) console.log(JSON.stringify(result))
   else console.log(report(options, result, observation.series.points(endOf(observation), plotPoints)))
-  if (result.complete) return 0
+  if (result.complete !== false) return 0
   console.error(`sim: not all was stored within ${options.end / 1e6} s of virtual time`)
   return incomplete
 }

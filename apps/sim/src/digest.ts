@@ -31,7 +31,7 @@ export class Digest {
     this.#mix(hash)
   }
 
-  /** Every field of an event, in its order: numbers, booleans, words and 64-bit ids. */
+  /** Every field of an event, in its order: numbers, booleans, words and 64-bit ids. Throws on any other. */
   addEvent(event: object): void {
     for (const key in event) {
       const value = (event as Record<string, unknown>)[key]
@@ -41,7 +41,7 @@ export class Digest {
       else if (typeof value === "bigint") {
         this.#mix(Number(value & 0xffffffffn))
         this.#mix(Number((value >> 32n) & 0xffffffffn))
-      }
+      } else throw new TypeError(`the digest cannot take in ${key}: ${String(value)}`)
     }
   }
 

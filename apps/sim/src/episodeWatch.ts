@@ -1,4 +1,3 @@
-import type { Bytes } from "@pure-link/wire"
 import { type FlightTruth, Truth } from "./flightTruth.ts"
 
 /**
@@ -9,8 +8,14 @@ import { type FlightTruth, Truth } from "./flightTruth.ts"
 
 interface Episode {
   readonly flights: Array<number>
-  /** Those that are neither late nor given up, with their bytes. */
-  readonly unsettled: Map<number, Bytes>
+  /** Those that are neither late nor given up. What vanished for its size is no loss, and is not waited for. */
+  readonly unsettled: Set<number>
+  /** Something in it vanished for its size. */
+  hasVanished: boolean
+  /** One of the others was settled. */
+  hasSettled: boolean
+  /** The window was reduced: there is something to undo. */
+  reduced: boolean
   undone: boolean
   /** Its run ended before its flights were settled: it cannot be judged. */
   abandoned: boolean
@@ -21,7 +26,7 @@ export interface EpisodeVerdicts {
   readonly undone: number
   /** Undone although the network dropped one of its packets. */
   readonly undoneWithTrueLoss: number
-  /** Not undone although every one of its packets arrived. */
+  /** Its reduction stands although every one of its packets arrived. */
   readonly standingWithoutLoss: number
 }
 
@@ -35,27 +40,27 @@ export class EpisodeWatch {
     this.#truth = truth
   }
 
-  handleLost(index: number, bytes: Bytes): void {
+  handleLost(index: number): void {
     if (this.#truth.base !== this.#base) {
       this.#base = this.#truth.base
       if (this.#present !== undefined && this.#present.unsettled.size > 0) this.#present.abandoned = true
       this.#present = undefined
     }
-    if (this.#present === undefined || this.#present.unsettled.size === 0) this.#present = this.#begin()
-    this.#present.flights.push(index)
-    this.#present.unsettled.set(index, bytes)
+    const vanished = this.#truth.of(index) === Truth.vanished
+    if (!this.#isOpen(vanished)) this.#begin()
+    const episode = this.#present!
+    episode.flights.push(index)
+    if (vanished) episode.hasVanished = true
+    else episode.unsettled.add(index)
+  }
+
+  handleReduced(): void {
+    if (this.#present !== undefined) this.#present.reduced = true
   }
 
   /** A flight proved late, or was given up. */
   handleSettled(index: number): void {
-    this.#present?.unsettled.delete(index)
-  }
-
-  /** A black hole was found: larger flights vanished in it, and are no part of the episode any more. */
-  handleBlackHole(datagramSize: Bytes): void {
-    for (const [index, bytes] of this.#present?.unsettled ?? []) {
-      if (bytes > datagramSize) this.#present?.unsettled.delete(index)
-    }
+    if (this.#present?.unsettled.delete(index) === true) this.#present.hasSettled = true
   }
 
   handleUndone(): void {
@@ -65,19 +70,36 @@ export class EpisodeWatch {
   /** Once the network is still. */
   judge(): EpisodeVerdicts {
     const verdicts = { episodes: this.#episodes.length, undone: 0, undoneWithTrueLoss: 0, standingWithoutLoss: 0 }
-    for (const { abandoned, flights, undone, unsettled } of this.#episodes) {
+    for (const { abandoned, flights, reduced, undone, unsettled } of this.#episodes) {
       const dropped = flights.some((index) => this.#truth.of(index) === Truth.dropped)
       const arrived = flights.every((index) => this.#truth.of(index) === Truth.arrived)
       if (undone) verdicts.undone++
       if (undone && dropped) verdicts.undoneWithTrueLoss++
-      if (!undone && arrived && unsettled.size === 0 && !abandoned) verdicts.standingWithoutLoss++
+      if (reduced && !undone && arrived && unsettled.size === 0 && !abandoned) verdicts.standingWithoutLoss++
     }
     return verdicts
   }
 
-  #begin(): Episode {
-    const episode = { flights: [], unsettled: new Map<number, Bytes>(), undone: false, abandoned: false }
-    this.#episodes.push(episode)
-    return episode
+  /**
+   * Whether a flight joins the present episode. Nothing tells when those that vanished are settled: they belong
+   * together, and with the others that follow until all of these are settled.
+   */
+  #isOpen(vanished: boolean): boolean {
+    const episode = this.#present
+    if (episode === undefined || episode.undone) return false
+    return episode.unsettled.size > 0 || (episode.hasVanished && (vanished || !episode.hasSettled))
+  }
+
+  #begin(): void {
+    this.#present = {
+      flights: [],
+      unsettled: new Set(),
+      hasVanished: false,
+      hasSettled: false,
+      reduced: false,
+      undone: false,
+      abandoned: false
+    }
+    this.#episodes.push(this.#present)
   }
 }

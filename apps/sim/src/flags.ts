@@ -40,10 +40,11 @@ export const flagTable: Readonly<Record<string, Flag>> = {
     help: "outputs on nodes of their own through one bottleneck: 1 to 64 (1)"
   },
   tcp: { group: "Traffic", value: "COUNT", help: "TCP CUBIC flows beside them: 0 to 64 (0)" },
+  join: { group: "Traffic", value: "S", help: "the TCP flows start then (0)" },
 
   "blackhole-at": {
     group: "Events",
-    value: "S|growth",
+    value: "S|growth[+S]",
     help: "larger datagrams vanish from then on; growth: when they grow"
   },
   "blackhole-mtu": { group: "Events", value: "BYTES", help: "UDP payload that still passes: 100 to 65,507 (1,300)" },
@@ -58,6 +59,7 @@ export const flagTable: Readonly<Record<string, Flag>> = {
   controller: { group: "Sender", value: "NAME", help: "cubic or newreno (cubic)" },
   "loss-detection": { group: "Sender", value: "NAME", help: "adaptive or fixed (RFC 9002's thresholds) (adaptive)" },
   "no-undo": { group: "Sender", help: "episodes whose losses all prove late stand" },
+  tail: { group: "Sender", value: "NAME", help: "none or once: unused window carries copies (none)" },
   pacing: { group: "Sender", value: "NAME", help: "paced or unpaced (paced)" },
   "path-mtu": { group: "Sender", value: "NAME", help: "discovery or fixed (1,200 B) (discovery)" },
   "no-blackhole-detection": { group: "Sender", help: "datagrams grow and never shrink" },

@@ -26,6 +26,8 @@ export class FlightTruth {
   /** Undamaged copies of the packet sent last that are on their way. */
   #copies = 0
   readonly #header = new PacketHeader()
+  /** Datagrams that brought a packet which had arrived before. */
+  arrivedAgain = 0
 
   /** The index of a packet of the present run. */
   indexOf(number: PacketNumber): number {
@@ -98,7 +100,9 @@ export class FlightTruth {
     if (run === undefined) return
     const number = header.kind === Kind.longData ? header.number : expandPacketNumber(header.number, run.largest)
     const index = run.base + number
-    if (this.of(index) === Truth.underWay) this.#truths[index] = truth
+    const before = this.of(index)
+    if (before === Truth.underWay) this.#truths[index] = truth
+    else if (before === Truth.arrived && truth === Truth.arrived) this.arrivedAgain++
   }
 
   #grow(): void {

@@ -29,12 +29,12 @@ export class FlowWatch implements Trace {
   declaredLost = 0
   trulyLost = 0
   late = 0
-  /** Given up as lost, and yet the network had brought it. */
-  givenUpThoughArrived = 0
   queueDrops = 0
   pathDrops = 0
   otherDrops = 0
   datagramSize: Bytes = 1_200
+  /** Of the packets with records. */
+  largestDatagram: Bytes = 0
   smallestAfterGrowth: Bytes | undefined
   /** Of full packets: the most, and what the mean is made of. */
   framingBytes: Bytes = 0
@@ -48,6 +48,8 @@ export class FlowWatch implements Trace {
   onGrowth: () => void = () => {}
   readonly #blackout: SimOptions["blackout"]
   #blackoutProbing = false
+  /** Packets given up as lost, by their index. */
+  readonly #givenUp: Array<number> = []
   readonly #digest: Digest
   readonly #record: (event: TraceEvent) => void
   readonly #series: TimeSeries
@@ -80,11 +82,12 @@ export class FlowWatch implements Trace {
         this.#series.setWindow(event.at, event.window)
         return this.pacing.handleRate(event.at, event.window, event.smoothed, event.slowStart)
       case "WindowReduced":
-        this.window.smallest = Math.min(this.window.smallest, event.window)
-        return
+        this.window.handleReduced(event.at, event.window)
+        this.#series.setWindow(event.at, event.window)
+        return this.episodes.handleReduced()
       case "FlightLost":
         this.declaredLost++
-        return this.episodes.handleLost(this.truth.indexOf(event.number), event.bytes)
+        return this.episodes.handleLost(this.truth.indexOf(event.number))
       case "FlightLate":
         this.late++
         return this.episodes.handleSettled(this.truth.indexOf(event.number))
@@ -101,6 +104,11 @@ export class FlowWatch implements Trace {
       case "Stored":
         return this.#handleStored(event)
     }
+  }
+
+  /** Given up as lost, and yet the network has brought it by now: known at the end of the run. */
+  get givenUpThoughArrived(): number {
+    return this.#givenUp.filter((index) => this.truth.of(index) === Truth.arrived).length
   }
 
   /** What befell one of its packets. */
@@ -126,6 +134,7 @@ export class FlowWatch implements Trace {
   #handleSent({ at, bytes, full, plain, probe, recordBytes }: Of<"PacketSent">): void {
     this.packetsSent++
     this.pacing.handleSent(at, bytes, recordBytes > 0 && !probe)
+    if (recordBytes > 0) this.largestDatagram = Math.max(this.largestDatagram, bytes)
     if (plain && full && bytes > this.datagramSize - roomForNoPart) {
       this.framingBytes = Math.max(this.framingBytes, bytes - recordBytes)
       this.framingSum += bytes - recordBytes
@@ -137,12 +146,11 @@ export class FlowWatch implements Trace {
   #handleGivenUp({ number }: Of<"FlightGivenUp">): void {
     this.trulyLost++
     const index = this.truth.indexOf(number)
-    if (this.truth.of(index) === Truth.arrived) this.givenUpThoughArrived++
+    this.#givenUp.push(index)
     this.episodes.handleSettled(index)
   }
 
-  #handleSize({ bytes, cause }: Of<"DatagramSizeChanged">): void {
-    if (cause === "black hole") this.episodes.handleBlackHole(bytes)
+  #handleSize({ bytes }: Of<"DatagramSizeChanged">): void {
     const grew = bytes > this.datagramSize
     this.datagramSize = bytes
     this.pacing.setDatagramSize(bytes)

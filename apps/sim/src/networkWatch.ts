@@ -1,26 +1,18 @@
 import type { Network, Passage } from "@pure-link/virtual-net"
 import type { Digest } from "./digest.ts"
 import type { FlowWatch } from "./flowWatch.ts"
-import { receiverAddress, senderHost } from "./path.ts"
+import { senderHost } from "./path.ts"
 
 /**
  * Watches every datagram on the network: tells each flow what befalls its packets, and adds all of it to the digest. A
  * packet's last bytes are its AEAD tag, which depends on every bit of it.
  */
-export const watchNetwork = (
-  network: Network,
-  flows: ReadonlyArray<FlowWatch>,
-  digest: Digest
-): { readonly duplicates: number } => {
+export const watchNetwork = (network: Network, flows: ReadonlyArray<FlowWatch>, digest: Digest): void => {
   const byHost = new Map(flows.map((flow, i) => [senderHost(i), flow]))
-  const seen = { duplicates: 0 }
   network.tap((passage) => {
     addToDigest(digest, passage)
-    const { fate, from } = passage
-    byHost.get(from.host)?.handlePassage(passage)
-    if (fate === "duplicated" && from.host !== receiverAddress.host) seen.duplicates++
+    byHost.get(passage.from.host)?.handlePassage(passage)
   })
-  return seen
 }
 
 const addToDigest = (digest: Digest, { at, bytes, fate, from }: Passage): void => {

@@ -64,9 +64,11 @@ describe("readOptions", () => {
   })
 
   it("a black hole opens at a time or at growth", () => {
-    assert.deepStrictEqual(read("--blackhole-at", "growth").blackHole, { at: "growth", mtu: 1_300 })
+    assert.deepStrictEqual(read("--blackhole-at", "growth").blackHole, { at: "growth", after: 0, mtu: 1_300 })
+    const later = read("--blackhole-at", "growth+0.0125").blackHole
+    assert.deepStrictEqual(later, { at: "growth", after: 12_500, mtu: 1_300 })
     const timed = read("--blackhole-at", "1.5", "--blackhole-mtu", "1250").blackHole
-    assert.deepStrictEqual(timed, { at: 1_500_000, mtu: 1_250 })
+    assert.deepStrictEqual(timed, { at: 1_500_000, after: 0, mtu: 1_250 })
     assert.strictEqual(read("--no-blackhole-detection").pathMtu, "without-black-holes")
   })
 
@@ -79,6 +81,7 @@ describe("readOptions", () => {
     assert.strictEqual(refusal("--idle", "5"), '--idle AT:FOR takes 2 numbers joined by colons, not "5"')
     assert.include(refusal("--delay-step", "1:x:2"), "--delay-step AT:MS:FOR (number 2) takes milliseconds")
     assert.include(refusal("--blackhole-at", "later"), "--blackhole-at takes seconds")
+    assert.include(refusal("--blackhole-at", "growth+x"), "--blackhole-at growth+ takes seconds")
   })
 
   it("refuses unknown flags, missing values and stray words", () => {
@@ -95,6 +98,7 @@ describe("readOptions", () => {
     assert.include(refusal("--blackhole-mtu", "1300"), "--blackhole-at")
     assert.include(refusal("--path-mtu", "fixed", "--no-blackhole-detection"), "--no-blackhole-detection")
     assert.include(refusal("--every", "20", "--idle", "1:1"), "--idle")
+    assert.include(refusal("--join", "5"), "--join")
   })
 
   it("help names every flag, and asking for it runs nothing", () => {

@@ -37,9 +37,12 @@ export interface SimOptions {
   readonly blackout: Span | undefined
   readonly flows: number
   readonly tcpFlows: number
+  /** When the TCP flows start. */
+  readonly join: Micros
   readonly controller: "cubic" | "newreno"
   readonly lossDetection: "adaptive" | "fixed"
   readonly undo: boolean
+  readonly tail: "none" | "once"
   readonly pacing: "paced" | "unpaced"
   readonly pathMtu: "discovery" | "without-black-holes" | "fixed"
   readonly seed: number
@@ -62,6 +65,8 @@ export interface Displacement {
 
 export interface BlackHole {
   readonly at: Micros | "growth"
+  /** So long after the datagram grew; 0 for a time. */
+  readonly after: Micros
   readonly mtu: Bytes
 }
 
@@ -150,7 +155,8 @@ const readTraffic = (flags: Flags) => {
     skip: Math.round(flags.number("skip", anyTime, 0) * second),
     every: Math.round(every * millisecond),
     flows: flags.number("flows", { least: 1, most: 64, whole: true, what: "a whole number from 1 to 64" }, 1),
-    tcpFlows: flags.number("tcp", { least: 0, most: 64, whole: true, what: "a whole number from 0 to 64" }, 0)
+    tcpFlows: flags.number("tcp", { least: 0, most: 64, whole: true, what: "a whole number from 0 to 64" }, 0),
+    join: Math.round(flags.number("join", anyTime, 0) * second)
   }
 }
 
@@ -160,13 +166,8 @@ const readEvents = (flags: Flags) => {
     const found = flags.tuple(name, [anyTime, someTime])
     return found && { at: Math.round(found[0]! * second), duration: Math.round(found[1]! * second) }
   }
-  const at = flags.text("blackhole-at")
-  const blackHoleAt = at === undefined || at === "growth" ? at : flags.number("blackhole-at", anyTime, 0) * second
   return {
-    blackHole:
-      blackHoleAt === undefined
-        ? undefined
-        : { at: blackHoleAt as Micros | "growth", mtu: flags.number("blackhole-mtu", anyMtu, 1_300) },
+    blackHole: readBlackHole(flags),
     delayStep: step && {
       at: Math.round(step[0]! * second),
       rttMicros: Math.round(step[1]! * millisecond),
@@ -175,6 +176,16 @@ const readEvents = (flags: Flags) => {
     idle: span("idle"),
     blackout: span("blackout")
   }
+}
+
+const readBlackHole = (flags: Flags): BlackHole | undefined => {
+  const text = flags.text("blackhole-at")
+  if (text === undefined) return undefined
+  const mtu = flags.number("blackhole-mtu", anyMtu, 1_300)
+  const [start, more] = text.split("+")
+  if (start !== "growth") return { at: flags.number("blackhole-at", anyTime, 0) * second, after: 0, mtu }
+  const after = more === undefined ? 0 : readNumber("--blackhole-at growth+", text.slice("growth+".length), anyTime)
+  return { at: "growth", after: Math.round(after * second), mtu }
 }
 
 const readSender = (flags: Flags) => {
@@ -186,6 +197,7 @@ const readSender = (flags: Flags) => {
     controller: flags.choice("controller", ["cubic", "newreno"], "cubic"),
     lossDetection: flags.choice("loss-detection", ["adaptive", "fixed"], "adaptive"),
     undo: !flags.has("no-undo"),
+    tail: flags.choice("tail", ["none", "once"], "none"),
     pacing: flags.choice("pacing", ["paced", "unpaced"], "paced"),
     pathMtu: flags.has("no-blackhole-detection") ? ("without-black-holes" as const) : pathMtu
   }
@@ -199,7 +211,7 @@ const readOutput = (flags: Flags) => ({
 
 /** What no single flag shows to be wrong. */
 const check = (options: Omit<SimOptions, "traceFile">, flags: Flags): void => {
-  const { end, every, idle, jitterMicros, records, rttMicros, skip } = options
+  const { end, every, idle, jitterMicros, records, rttMicros, skip, tcpFlows } = options
   if (flags.has("records") && flags.has("seconds")) {
     throw new UsageError("--records and --seconds exclude each other; give one of them")
   }
@@ -218,6 +230,7 @@ const check = (options: Omit<SimOptions, "traceFile">, flags: Flags): void => {
   if (every > 0 && records === Infinity && every >= end) {
     throw new UsageError("--every is longer than the run: no record would be sent")
   }
+  if (flags.has("join") && tcpFlows === 0) throw new UsageError("--join needs --tcp, whose flows it lets wait")
   if (idle !== undefined && every > 0) throw new UsageError("--idle is for a drain; --every says its pauses itself")
 }
 

@@ -37,7 +37,7 @@ export class PacingWatch {
     this.#datagramSize = bytes
   }
 
-  /** The window or the round trip changed. Until now the better of both rates counts. */
+  /** The window or the round trip changed. Until now the better of both rates counts, with its burst. */
   handleRate(now: Micros, window: Bytes, smoothed: Micros, slowStart: boolean): void {
     const rate = ((slowStart ? slowStartGain : gain) * window) / Math.max(1, smoothed)
     this.#fill(now, Math.max(rate, this.#rate))
@@ -54,12 +54,12 @@ export class PacingWatch {
 
   #fill(now: Micros, rate: number): void {
     const filled = this.#room + (now - this.#filledAt) * rate
-    this.#room = Math.max(this.#room, Math.min(filled, this.#burst))
+    this.#room = Math.max(this.#room, Math.min(filled, this.#burst(rate)))
     this.#filledAt = now
   }
 
-  get #burst(): Bytes {
-    const datagrams = (this.#rate * burstTime) / this.#datagramSize
+  #burst(rate: number): Bytes {
+    const datagrams = (rate * burstTime) / this.#datagramSize
     return Math.min(Math.max(datagrams, smallestBurst), largestBurst) * this.#datagramSize
   }
 

@@ -40,7 +40,7 @@ function* rowsOf(options: SimOptions, result: SimResult): Generator<readonly [st
     "goodput",
     `${result.goodput_mbit_s.toFixed(3)} Mbit/s, ${grouped(Math.round(result.records_per_s))} records/s`
   ]
-  const all = result.complete ? "" : " (NOT all in time)"
+  const all = result.complete === false ? " (NOT all in time)" : ""
   yield ["records stored", `${grouped(result.records_stored)} of ${options.recordBytes} B${all}`]
   yield ["time", `${result.virtual_seconds} s virtual, ${result.wall_seconds} s wall`]
   if (latency) yield ["latency", `p50 ${latency.p50} ms, p99 ${latency.p99} ms, max ${latency.max} ms`]

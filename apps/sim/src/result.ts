@@ -6,12 +6,15 @@ import type { Point } from "./timeSeries.ts"
  */
 export interface SimResult {
   readonly goodput_mbit_s: number
-  /** What the bottleneck leaves of its rate to record bytes, by the mean framing of this run's full packets. */
-  readonly goodput_limit_mbit_s: number
+  /**
+   * What the bottleneck leaves of its rate to record bytes, by the mean framing of this run's full packets; null when
+   * there were none.
+   */
+  readonly goodput_limit_mbit_s: number | null
   readonly records_per_s: number
   readonly records_stored: number
-  /** Whether all records were stored, or the asked time passed. */
-  readonly complete: boolean
+  /** Whether all records were stored in time; null with --seconds, whose records have no end. */
+  readonly complete: boolean | null
   readonly virtual_seconds: number
   readonly wall_seconds: number
   readonly packets_sent: number

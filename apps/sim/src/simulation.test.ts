@@ -10,9 +10,10 @@ describe("sim", () => {
   it("a clean path is full, within what framing leaves", () => {
     const result = sim("--seconds 2 --skip 1")
     assert.isAbove(result.goodput_mbit_s, 47)
-    assert.isAtMost(result.goodput_mbit_s, 1.002 * result.goodput_limit_mbit_s)
+    assert.isAtMost(result.goodput_mbit_s, 1.002 * result.goodput_limit_mbit_s!)
+    assert.isNull(result.complete)
     assert.isAtMost(result.framing_bytes_full_packet, 41)
-    assert.closeTo(result.goodput_limit_mbit_s, (50 * (1_452 - result.framing_bytes_mean)) / 1_480, 0.001)
+    assert.closeTo(result.goodput_limit_mbit_s!, (50 * (1_452 - result.framing_bytes_mean)) / 1_480, 0.001)
     assert.strictEqual(result.datagram_size, 1_452)
     assert.strictEqual(result.truly_lost, result.queue_drops)
     assert.strictEqual(result.path_drops, 0)
@@ -41,9 +42,27 @@ describe("sim", () => {
     assert.closeTo(records_stored, 100, 1)
   })
 
+  it("records that a blackout holds back at the end count with their age", () => {
+    const { latency_ms: latency, records_stored } = sim("--every 20 --seconds 2 --blackout 1:5")
+    assert.closeTo(records_stored, 50, 2)
+    assert.closeTo(latency!.max, 1_000, 25)
+  })
+
+  it("copies of packets, TCP's among them, are not taken for packets that are too old", () => {
+    assert.strictEqual(sim("--tcp 1 --duplicate 0.1 --loss 0.01 --seconds 1").dropped_too_old, 0)
+  })
+
+  it("TCP flows join when they are asked to", () => {
+    const { series } = sim("--tcp 1 --join 1 --seconds 2 --series 20")
+    assert.isTrue(series!.slice(0, 9).every(({ tcp }) => tcp === 0))
+    assert.isAbove(series![19]!.tcp, 0)
+  })
+
   it("a record larger than many datagrams and one of no bytes arrive whole", () => {
     assert.strictEqual(sim("--size 100000 --records 20").records_stored, 20)
-    assert.strictEqual(sim("--size 0 --records 500").records_stored, 500)
+    const empty = sim("--size 0 --records 500")
+    assert.strictEqual(empty.records_stored, 500)
+    assert.isNull(empty.goodput_limit_mbit_s)
   })
 
   it("a run that does not end in time says so", () => {
@@ -67,6 +86,14 @@ describe("sim", () => {
     assert.isTrue(result.complete)
     assert.isAbove(result.all_stored_after_blackhole_ms!, 0)
     assert.isBelow(result.smallest_datagram_size_after_growth!, 1_452)
+  })
+
+  it("a black hole may open a while after the growth, with what is under way", () => {
+    const at = (when: string) => sim(`--blackhole-at ${when} --records 1500 --limit 30`)
+    const later = at("growth+0.01")
+    assert.isAbove(later.other_drops, 0)
+    assert.strictEqual(later.undone_with_true_loss, 0)
+    assert.notStrictEqual(later.trace_digest, at("growth").trace_digest)
   })
 
   it("an idle time ends when it should, and only then growth counts", () => {

@@ -34,13 +34,12 @@ export interface Observation {
   readonly receiver: NodeCounters
   /** What the receiver held that was not in order yet: received before it was stored. */
   readonly heldBytes: { readonly atSkip: Bytes; readonly atEnd: Bytes }
-  readonly complete: boolean
+  /** Whether all was stored in time; null when the run ends by time. */
+  readonly complete: boolean | null
   /** When the run ended. */
   readonly end: Micros
   /** When datagrams above the path's new MTU began to vanish; never without a black hole. */
   readonly blackHoleAt: Micros
-  /** Datagrams that arrived twice at the receiver. */
-  readonly duplicates: number
 }
 
 export interface Listeners {
@@ -92,7 +91,7 @@ class Run {
       const options = this.#options
       const network = yield* VirtualNetwork
       const path = new Path(network, options)
-      const seen = watchNetwork(network, this.#flows, this.#digest)
+      watchNetwork(network, this.#flows, this.#digest)
       this.#prepareBlackHole(network, path)
       const endpoints = new Endpoints(options)
       const receiver = yield* endpoints.openReceiver(this.#receiverTrace, this.#store)
@@ -116,14 +115,13 @@ class Run {
         heldBytes: { atSkip: heldAtSkip, atEnd: receiver.heldBytes() },
         complete,
         end,
-        blackHoleAt: this.#blackHoleAt,
-        duplicates: seen.duplicates
+        blackHoleAt: this.#blackHoleAt
       }
     }
   )
 
-  /** Opens and feeds all flows; whether all that was to be stored in time was. */
-  #transfer(endpoints: Endpoints): Effect.Effect<boolean, unknown, VirtualNetwork | Scope.Scope> {
+  /** Opens and feeds all flows; whether all was stored in time, null if records have no end. */
+  #transfer(endpoints: Endpoints): Effect.Effect<boolean | null, unknown, VirtualNetwork | Scope.Scope> {
     const { end, records } = this.#options
     return Effect.gen({ self: this }, function* () {
       const feeders: Array<Effect.Effect<unknown, unknown>> = []
@@ -134,7 +132,7 @@ class Run {
       }
       const all = Effect.all(feeders, { concurrency: "unbounded", discard: true })
       const done = Option.isSome(yield* Effect.timeoutOption(all, end / 1_000))
-      return done || records === Infinity
+      return records === Infinity ? null : done
     })
   }
 
@@ -171,8 +169,9 @@ class Run {
     for (const flow of this.#flows) {
       flow.onGrowth = () => {
         if (this.#blackHoleAt !== never) return
-        this.#blackHoleAt = network.now()
-        path.openBlackHole(blackHole.mtu)
+        this.#blackHoleAt = network.now() + blackHole.after
+        if (blackHole.after === 0) path.openBlackHole(blackHole.mtu)
+        else network.at(this.#blackHoleAt, () => path.openBlackHole(blackHole.mtu))
       }
     }
   }

@@ -25,6 +25,11 @@ export class FlowStore {
   /** When record i + 1 was appended, and how long it took; kept in rated mode. */
   readonly appendedAt: Array<Micros> = []
   readonly latencies: Array<Micros> = []
+
+  /** How long the records that are not stored have waited so far; in rated mode. */
+  agesAt(now: Micros): ReadonlyArray<Micros> {
+    return this.appendedAt.slice(this.records).map((at) => now - at)
+  }
 }
 
 /** Records kept in the inbox before it is emptied. */

@@ -16,16 +16,14 @@ export const summarize = (observation: Observation, wallSeconds: number): SimRes
   const ofEpisodes = (of: (verdicts: (typeof episodes)[number]) => number) =>
     episodes.reduce((total, verdicts) => total + of(verdicts), 0)
   const datagramSize = Math.min(...flows.map((flow) => flow.datagramSize))
-  const framing =
-    sum((flow) => flow.framingSum) /
-    Math.max(
-      1,
-      sum((flow) => flow.fullPackets)
-    )
+  const fullPackets = sum((flow) => flow.fullPackets)
+  const framing = sum((flow) => flow.framingSum) / Math.max(1, fullPackets)
+  const largestDatagram = most((flow) => flow.largestDatagram)
   const afterGrowth = flows.flatMap((flow) => flow.smallestAfterGrowth ?? [])
   return {
     goodput_mbit_s: rounded((8 * counted) / seconds / 1e6, 4),
-    goodput_limit_mbit_s: rounded(limitOf(options.rateBitsPerSecond, datagramSize, framing), 4),
+    goodput_limit_mbit_s:
+      fullPackets === 0 ? null : rounded(limitOf(options.rateBitsPerSecond, largestDatagram, framing), 4),
     records_per_s: rounded(countedRecords(observation, counted) / seconds, 1),
     records_stored: store.flows.reduce((total, flow) => total + flow.records, 0),
     complete,
@@ -78,12 +76,14 @@ const countedRecords = ({ options, store }: Observation, counted: Bytes): number
     : store.flows.reduce((total, flow) => total + flow.countedRecords, 0)
 
 /** A run of records ends when the last was stored; what comes later is only its echo. */
-export const endOf = ({ complete, end, options, store }: Observation): Micros =>
-  complete && options.records !== Infinity ? Math.max(...store.flows.map((flow) => flow.lastAt)) : end
+export const endOf = ({ complete, end, store }: Observation): Micros =>
+  complete === true ? Math.max(...store.flows.map((flow) => flow.lastAt)) : end
 
-const latency = ({ options, store }: Observation): SimResult["latency_ms"] => {
+/** Records that are not stored when the run ends count with their age: they took longer. */
+const latency = ({ end, options, store }: Observation): SimResult["latency_ms"] => {
   if (options.every === 0) return null
-  const sorted = Float64Array.from(store.flows.flatMap((flow) => flow.latencies)).sort()
+  const latencies = store.flows.flatMap((flow) => [...flow.latencies, ...flow.agesAt(end)])
+  const sorted = Float64Array.from(latencies).sort()
   if (sorted.length === 0) return null
   const millis = (micros: number) => rounded(micros / 1_000, 3)
   return {
@@ -120,16 +120,17 @@ const aftermath = (observation: Observation) => {
     packets_into_blackout_after_first_pto:
       blackout === undefined ? null : flows.reduce((total, flow) => total + flow.packetsIntoBlackout, 0),
     all_stored_after_blackhole_ms:
-      options.blackHole === undefined || blackHoleAt === never || !observation.complete
+      options.blackHole === undefined || blackHoleAt === never || observation.complete !== true
         ? null
         : millis(lastStored, blackHoleAt)
   }
 }
 
 /** Packets that the receiver refused as below its replay window, or for want of room for their acknowledgement. */
-const tooOld = ({ duplicates, receiver: { receiver } }: Observation): number => {
+const tooOld = ({ flows, receiver: { receiver } }: Observation): number => {
   const dropped = (reason: string) => receiver?.[`dropped: ${reason}`] ?? 0
-  return Math.max(0, dropped("replayed") - duplicates) + dropped("limit")
+  const again = flows.reduce((total, { truth }) => total + truth.arrivedAgain, 0)
+  return Math.max(0, dropped("replayed") - again) + dropped("limit")
 }
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits))

@@ -5,7 +5,7 @@ import type { SimOptions } from "./options.ts"
 import { tcpAddress, tcpReceiverAddress } from "./path.ts"
 import type { TimeSeries } from "./timeSeries.ts"
 
-/** The TCP CUBIC flows beside ours, all from the start, and what they deliver in order over time. */
+/** The TCP CUBIC flows beside ours, all from the same moment, and what they deliver in order over time. */
 
 /** How often is looked. */
 const every: Micros = 50_000
@@ -13,21 +13,26 @@ const every: Micros = 50_000
 export class TcpFlows {
   readonly #network: Network
   readonly #series: TimeSeries
-  readonly #flows: ReadonlyArray<TcpFlow>
+  readonly #flows: Array<TcpFlow> = []
   #noted: Bytes = 0
   #atSkip: Bytes = 0
 
-  constructor(network: Network, { skip, tcpFlows }: SimOptions, series: TimeSeries) {
+  constructor(network: Network, { join, skip, tcpFlows }: SimOptions, series: TimeSeries) {
     this.#network = network
     this.#series = series
-    this.#flows = Array.from({ length: tcpFlows }, (_, flow) =>
-      startTcpFlow(network, { from: tcpAddress(flow), to: tcpReceiverAddress(flow) })
-    )
     if (tcpFlows === 0) return
+    if (join === 0) this.#start(tcpFlows)
+    else network.at(join, () => this.#start(tcpFlows))
     network.at(skip, () => {
       this.#atSkip = this.deliveredBytes
     })
     this.#look()
+  }
+
+  #start(count: number): void {
+    for (let flow = 0; flow < count; flow++) {
+      this.#flows.push(startTcpFlow(this.#network, { from: tcpAddress(flow), to: tcpReceiverAddress(flow) }))
+    }
   }
 
   get deliveredBytes(): Bytes {

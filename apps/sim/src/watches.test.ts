@@ -3,18 +3,26 @@ import type { Fate } from "@pure-link/virtual-net"
 import { writeLongHeader, writeShortHeader } from "@pure-link/wire"
 import { Digest } from "./digest.ts"
 import { EpisodeWatch } from "./episodeWatch.ts"
+import { FlowWatch } from "./flowWatch.ts"
 import { FlightTruth, Truth } from "./flightTruth.ts"
 import { PacingWatch } from "./pacingWatch.ts"
 import { median, percentile } from "./percentile.ts"
 import { niceTop, plot } from "./plot.ts"
+import { FlowStore } from "./storeWatch.ts"
 import { TimeSeries } from "./timeSeries.ts"
+import { readOptions } from "./options.ts"
 import { WindowWatch } from "./windowWatch.ts"
 
 const run = 0x1234_5678_9abc_def0n
 const from = { host: "sender-1", port: 1 }
 
 /** What the network shows of packet `number`, one fate after the other. */
-const pass = (truth: FlightTruth, number: number, fates: ReadonlyArray<Fate>, options = { run, long: false }): void => {
+const pass = (
+  truth: FlightTruth | FlowWatch,
+  number: number,
+  fates: ReadonlyArray<Fate>,
+  options = { run, long: false }
+): void => {
   const bytes = new Uint8Array(100)
   if (options.long) writeLongHeader(bytes, 0, 0, 7, options.run, number)
   else writeShortHeader(bytes, 0, 1, 7, Number(options.run >> 32n), number)
@@ -40,6 +48,17 @@ describe("FlightTruth", () => {
     assert.deepStrictEqual([truth.of(0), truth.of(1)], [Truth.dropped, Truth.underWay])
   })
 
+  it("counts the datagrams that bring what had arrived, and no others", () => {
+    const truth = new FlightTruth()
+    pass(truth, 0, ["sent", "duplicated", "arrived"])
+    pass(truth, 1, ["sent", "lost"])
+    pass(truth, 2, ["sent", "arrived"])
+    assert.strictEqual(truth.arrivedAgain, 0)
+    pass(truth, 0, ["arrived"])
+    pass(truth, 1, ["arrived"])
+    assert.strictEqual(truth.arrivedAgain, 1)
+  })
+
   it("counts on over runs, whose packets begin at 0 again", () => {
     const truth = new FlightTruth()
     const next = { run: run + (1n << 32n), long: true }
@@ -61,8 +80,8 @@ describe("EpisodeWatch", () => {
 
   it("finds an undo in spite of a true loss", () => {
     const watch = flights("arrived", "lost")
-    watch.handleLost(0, 1_452)
-    watch.handleLost(1, 1_452)
+    watch.handleLost(0)
+    watch.handleLost(1)
     watch.handleSettled(0)
     watch.handleSettled(1)
     watch.handleUndone()
@@ -76,12 +95,13 @@ describe("EpisodeWatch", () => {
 
   it("finds an episode that stands though all of it arrived, and keeps episodes apart", () => {
     const watch = flights("arrived", "arrived", "lost")
-    watch.handleLost(0, 1_452)
+    watch.handleLost(0)
+    watch.handleReduced()
     watch.handleSettled(0)
-    watch.handleLost(1, 1_452)
+    watch.handleLost(1)
     watch.handleSettled(1)
     watch.handleUndone()
-    watch.handleLost(2, 1_452)
+    watch.handleLost(2)
     watch.handleSettled(2)
     assert.deepStrictEqual(watch.judge(), {
       episodes: 3,
@@ -92,26 +112,70 @@ describe("EpisodeWatch", () => {
   })
 })
 
-describe("EpisodeWatch and black holes", () => {
-  it("what vanished for its size is no loss, and ends with the black hole", () => {
+describe("EpisodeWatch and reductions", () => {
+  it("without one there is nothing that could stand", () => {
     const truth = new FlightTruth()
-    pass(truth, 0, ["sent", "tooLarge"])
-    pass(truth, 1, ["sent", "arrived"])
-    pass(truth, 2, ["sent", "lost"])
+    pass(truth, 0, ["sent", "arrived"])
     const watch = new EpisodeWatch(truth)
-    watch.handleLost(0, 1_452)
-    watch.handleLost(1, 1_200)
-    watch.handleSettled(1)
-    watch.handleUndone()
-    watch.handleBlackHole(1_200)
-    watch.handleLost(2, 1_200)
+    watch.handleLost(0)
+    watch.handleSettled(0)
+    assert.deepStrictEqual(watch.judge(), { episodes: 1, undone: 0, undoneWithTrueLoss: 0, standingWithoutLoss: 0 })
+  })
+})
+
+describe("EpisodeWatch and black holes", () => {
+  const suspected = (truth: FlightTruth): EpisodeWatch => {
+    const watch = new EpisodeWatch(truth)
+    for (const number of [0, 1]) pass(truth, number, ["sent", "tooLarge"])
+    pass(truth, 2, ["sent", "arrived"])
+    for (const number of [0, 1, 2]) watch.handleLost(number)
+    watch.handleReduced()
     watch.handleSettled(2)
-    assert.deepStrictEqual(watch.judge(), {
-      episodes: 2,
-      undone: 1,
-      undoneWithTrueLoss: 0,
-      standingWithoutLoss: 0
-    })
+    return watch
+  }
+
+  it("what vanished for its size is no true loss when its episode is undone", () => {
+    const watch = suspected(new FlightTruth())
+    watch.handleUndone()
+    assert.deepStrictEqual(watch.judge(), { episodes: 1, undone: 1, undoneWithTrueLoss: 0, standingWithoutLoss: 0 })
+  })
+
+  it("a loss after it is an episode of its own, though nothing tells what became of the vanished", () => {
+    const truth = new FlightTruth()
+    const watch = suspected(truth)
+    pass(truth, 3, ["sent", "lost"])
+    watch.handleLost(3)
+    watch.handleSettled(3)
+    pass(truth, 4, ["sent", "arrived"])
+    watch.handleLost(4)
+    watch.handleReduced()
+    watch.handleSettled(4)
+    watch.handleUndone()
+    assert.deepStrictEqual(watch.judge(), { episodes: 3, undone: 1, undoneWithTrueLoss: 0, standingWithoutLoss: 0 })
+  })
+})
+
+describe("FlowWatch", () => {
+  it("counts what was given up and arrived, before or after", () => {
+    const watch = new FlowWatch("flow-1", readOptions([])!, new Digest(), new TimeSeries(), () => {})
+    const fate = (number: number, ...fates: ReadonlyArray<Fate>): void => pass(watch, number, fates)
+    for (const number of [0, 1, 2]) fate(number, "sent")
+    fate(0, "arrived")
+    fate(3, "sent", "lost")
+    for (const number of [0, 1, 2, 3]) watch.emit({ _tag: "FlightGivenUp", at: 1, number })
+    assert.strictEqual(watch.givenUpThoughArrived, 1)
+    fate(1, "arrived")
+    assert.strictEqual(watch.givenUpThoughArrived, 2)
+    assert.strictEqual(watch.trulyLost, 4)
+  })
+})
+
+describe("FlowStore", () => {
+  it("knows how old those records are that were appended and are not stored", () => {
+    const store = new FlowStore()
+    store.appendedAt.push(1_000, 2_000, 3_000)
+    store.records = 1
+    assert.deepStrictEqual(store.agesAt(10_000), [8_000, 7_000])
   })
 })
 
@@ -135,6 +199,16 @@ describe("PacingWatch", () => {
     for (let i = 0; i < 13; i++) watch.handleSent(0, 1_200, true)
     assert.strictEqual(watch.datagramsOverPacing, 3)
     assert.strictEqual(watch.maxBurst, 13)
+  })
+
+  it("a rate that rises brings its burst at once, as after an undone episode", () => {
+    const watch = paced()
+    for (let i = 0; i < 10; i++) watch.handleSent(0, 1_200, true)
+    watch.handleRate(20_000, 1_200_000, 100_000, false) // 15 B per µs: 25 datagrams in 2 ms
+    for (let i = 0; i < 25; i++) watch.handleSent(20_000, 1_200, true)
+    assert.strictEqual(watch.datagramsOverPacing, 0)
+    for (let i = 0; i < 2; i++) watch.handleSent(20_000, 1_200, true)
+    assert.strictEqual(watch.datagramsOverPacing, 2)
   })
 
   it("a probe is not judged, but takes its bytes", () => {
@@ -166,6 +240,15 @@ describe("WindowWatch", () => {
     watch.resume(5_000_000)
     watch.handleWindow(5_020_000, 88_000, 1_000)
     assert.strictEqual(watch.fastestGrowth, 1.1)
+  })
+
+  it("growth after a reduction by a timer is measured from the reduced window", () => {
+    const watch = new WindowWatch(undefined)
+    watch.handleWindow(0, 100_000, 1_000)
+    watch.handleReduced(5_000, 10_000)
+    watch.handleWindow(6_500, 20_000, 1_000)
+    assert.strictEqual(watch.fastestGrowth, 2)
+    assert.strictEqual(watch.smallest, 10_000)
   })
 
   it("says when the window is back after a delay step", () => {
@@ -208,6 +291,11 @@ describe("Digest", () => {
       return digest.text
     })
     assert.strictEqual(new Set(digests).size, digests.length)
+  })
+
+  it("refuses a field that it would pass over", () => {
+    assert.throws(() => new Digest().addEvent({ at: 1, ranges: [1, 2] }), "ranges")
+    assert.throws(() => new Digest().addEvent({ at: undefined }), "at")
   })
 })
 

@@ -34,9 +34,16 @@ export class WindowWatch {
     if (now >= this.#countFrom && times.length > 0 && times[this.#reference]! <= since) {
       this.fastestGrowth = Math.max(this.fastestGrowth, window / this.#windows[this.#reference]!)
     }
-    times.push(now)
-    this.#windows.push(window)
+    this.#push(now, window)
     if (this.#reference > 4_096) this.#forget()
+  }
+
+  /** Reduced, by an answer or by a timer: what it grows to is measured from here too. */
+  handleReduced(now: Micros, window: Bytes): void {
+    this.#noteStep(now, window)
+    this.window = window
+    this.smallest = Math.min(this.smallest, window)
+    this.#push(now, window)
   }
 
   /** An idle time ends: only growth from here on counts. */
@@ -61,6 +68,11 @@ export class WindowWatch {
     else if (now >= this.#step.at + this.#step.duration && window >= this.#beforeStep) {
       this.#backAt = Math.min(this.#backAt, now)
     }
+  }
+
+  #push(now: Micros, window: Bytes): void {
+    this.#times.push(now)
+    this.#windows.push(window)
   }
 
   #forget(): void {

@@ -1,11 +1,22 @@
-import { CongestionControl, LossResponse, Policies, TailRedundancy } from "@pure-link/recovery"
+import { CongestionControl, Policies, TailRedundancy } from "@pure-link/recovery"
 import * as Layer from "effect/Layer"
 
 /** For alarms, not archives: a packet goes once more while the application leaves the window unused. */
 export const forAlarms = Layer.merge(Policies.layerDefault, TailRedundancy.layerOnce)
 
-/** NewReno, and a policy of one's own: without a queue, a loss is worth half of a reduction. */
-const ownResponse = Layer.succeed(LossResponse, {
-  make: () => ({ name: "half without a queue", partOf: (rtt) => (rtt.latest > 1.1 * rtt.minimum ? 1 : 0.5) })
+/** One datagram at a time, whatever happens: a controller of one's own. */
+const oneByOne = Layer.succeed(CongestionControl, {
+  make: ({ datagramSize }) => ({
+    name: "one by one",
+    window: 2 * datagramSize,
+    inSlowStart: false,
+    handleSent: () => {},
+    handleAcknowledged: () => {},
+    handleLate: () => {},
+    handleCongestion: () => undefined,
+    undo: () => {},
+    handlePersistentCongestion: () => {},
+    setDatagramSize: () => {}
+  })
 })
-export const ownChoice = Layer.mergeAll(Policies.layerDefault, CongestionControl.layerNewReno, ownResponse)
+export const forTrickles = Layer.mergeAll(Policies.layerDefault, oneByOne)

@@ -81,8 +81,6 @@ export interface OutputOptions {
      */
     readonly address: Address | LookUp
   }
-  /** Payload bytes of a full datagram: 1,200 (which every path carries, and the default) to 1,452. */
-  readonly datagramSize?: Bytes
   /** Bytes of records that are read ahead from the outbox into memory; 32 MiB by default. */
   readonly queueBytes?: Bytes
 }
@@ -151,7 +149,6 @@ const makeMachine = (seam: NodeSeam, outbox: Outbox["Service"], options: OutputO
     policies: seam.policies,
     trace: seam.trace,
     ...(seam.options.faults && { faults: seam.options.faults }),
-    ...(options.datagramSize === undefined ? {} : { datagramSize: options.datagramSize }),
     ...(options.queueBytes === undefined ? {} : { queueBytes: options.queueBytes })
   })
 }

@@ -25,7 +25,7 @@ import { summarize } from "../examples/exactlyOnce.ts"
 import { newKey } from "../examples/newKey.ts"
 import { type Reading, readings } from "../examples/readings.ts"
 import { alarms, relay } from "../examples/relay.ts"
-import { forAlarms, ownChoice } from "../examples/policies.ts"
+import { forAlarms, forTrickles } from "../examples/policies.ts"
 import { openOutput } from "../examples/severalOutputs.ts"
 import { untilDrained } from "../examples/watch.ts"
 
@@ -89,12 +89,9 @@ describe("docs/library.md", () => {
 
   it.effect("exchanges policies one by one, over the defaults", () =>
     Effect.gen(function* () {
-      const chosen = yield* Effect.provide(Policies.chosen, ownChoice)
+      const chosen = yield* Effect.provide(Policies.chosen, forTrickles)
       const controller = chosen.congestionControl.make({ datagramSize: 1_200, largestWindow: 1_000_000 })
-      assert.deepStrictEqual(
-        [controller.name, chosen.lossResponse.make().name, chosen.lossDetection.make().name],
-        ["NewReno", "half without a queue", "adaptive"]
-      )
+      assert.deepStrictEqual([controller.name, chosen.lossDetection.make().name], ["one by one", "adaptive"])
       assert.strictEqual((yield* Effect.provide(Policies.chosen, forAlarms)).tailRedundancy.make().name, "once")
     })
   )

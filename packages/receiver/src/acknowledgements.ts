@@ -16,9 +16,8 @@ import { clearDown, NumberBits } from "./numberBits.ts"
  * What a reply run has to say about packet numbers (spec §10.4): each opened number stands in ACK or in SEEN for ever.
  * An answer starts at the newest number that no answer reported yet and reaches down as far as it has room, in ranges
  * or as a map, whichever says more or is shorter. What did not fit stays unreported and goes into the next answer;
- * `canRecord` keeps it from being pushed out. What was reported is repeated in every answer for one to two seconds, and as
- * long as it is among the newest thousand: answers get lost, but not for ever. The cost of an answer is bounded by the
- * reach and by the datagram, however the numbers look.
+ * `canRecord` keeps it from being pushed out. The cost of an answer is bounded by the reach and by the datagram,
+ * however the numbers look.
  */
 
 /** Ranges that one frame of a datagram could hold at most: each takes 2 B. */
@@ -26,11 +25,6 @@ const mostRanges = 640
 const lows = new Float64Array(mostRanges)
 const highs = new Float64Array(mostRanges)
 const map = new Uint8Array(longestAcknowledgementMap)
-
-/** What was recorded is repeated for this long, at least, and … */
-const repetitionPeriod: Micros = 1_000_000
-/** … while it is among so many of the newest numbers. */
-const repeatedNumbers = 1_024
 
 /** The bytes of a map frame that are not its map, at most: type, three varints. */
 const mapOverhead = 1 + 8 + 4 + 2
@@ -48,10 +42,6 @@ export class Acknowledgements {
   private largestAckedAt: Micros = 0
   private largestSeen: PacketNumber = -1
   private largestSeenAt: Micros = 0
-  /** The largest number at the start of this period, and of the one before. */
-  private periodLargest: PacketNumber = -1
-  private formerLargest: PacketNumber = -1
-  private periodStart: Micros = 0
   /** Every number of the list just written, from here up to where it started, is in the frame. */
   private coveredFrom: PacketNumber = 0
 
@@ -72,7 +62,6 @@ export class Acknowledgements {
    */
   record(now: Micros, number: PacketNumber, kept: boolean): void {
     assert(number > this.largest - acknowledgementReach && this.canRecord(number))
-    if (now - this.periodStart >= repetitionPeriod) this.startPeriod(now)
     if (number > this.largest) this.advance(number)
     assert(!this.acked.has(number) && !this.seen.has(number))
     const list = kept ? this.acked : this.seen
@@ -92,7 +81,7 @@ export class Acknowledgements {
   /** Writes the ACK and SEEN frames of one answer into `out[offset, limit)` and returns the offset after them. */
   write(now: Micros, out: Uint8Array, offset: number, limit: number): number {
     if (this.largest < 0) return offset
-    const floor = this.repeatedFrom()
+    const floor = Math.max(0, this.largest - acknowledgementReach + 1)
     const from = this.unreportedCount > 0 ? this.unreported.nextDown(this.largest, floor, true) : this.largest
     const hasSeen = this.seen.nextDown(from, floor, true) >= floor
     const hasAcked = this.acked.nextDown(from, floor, true) >= floor
@@ -109,19 +98,6 @@ export class Acknowledgements {
     }
     this.report(from, covered)
     return at
-  }
-
-  /** The lowest number that an answer reaches down to now. */
-  private repeatedFrom(): PacketNumber {
-    const repeated = Math.min(this.formerLargest + 1, this.largest - repeatedNumbers + 1)
-    const wanted = this.unreportedCount > 0 ? Math.min(repeated, this.lowestUnreported) : repeated
-    return Math.max(0, this.largest - acknowledgementReach + 1, wanted)
-  }
-
-  private startPeriod(now: Micros): void {
-    this.formerLargest = now - this.periodStart < 2 * repetitionPeriod ? this.periodLargest : this.largest
-    this.periodLargest = this.largest
-    this.periodStart = now
   }
 
   private advance(number: PacketNumber): void {

@@ -8,10 +8,14 @@ import type { ReceiverRun } from "./run.ts"
 
 /** How close packets come, and how long n waits for the next one at most. */
 const lingerTime: Micros = 1_000
+/** Places that were used up before the lists are cut. */
+const mostUsed = 1_024
 
 export class Lingering {
-  /** Oldest first; entries of runs that were answered meanwhile are passed over. */
-  private waiting: Array<{ readonly run: ReceiverRun; readonly until: Micros }> = []
+  /** Runs and until when they wait, oldest first from `first` on; those that were answered meanwhile are passed over. */
+  private readonly runs: Array<ReceiverRun> = []
+  private readonly untils: Array<Micros> = []
+  private first = 0
 
   /** Whether the next packet of this run is to be expected within the time. */
   isWorthwhile(run: ReceiverRun, now: Micros): boolean {
@@ -21,22 +25,34 @@ export class Lingering {
   add(run: ReceiverRun, now: Micros): void {
     if (run.lingersUntil !== never) return
     run.lingersUntil = now + lingerTime
-    this.waiting.push({ run, until: run.lingersUntil })
+    this.runs.push(run)
+    this.untils.push(run.lingersUntil)
   }
 
   /** When the first answer has waited for long enough. */
   deadline(): Micros {
-    let answered = 0
-    while (answered < this.waiting.length && !isWaiting(this.waiting[answered]!)) answered++
-    if (answered > 0) this.waiting.splice(0, answered)
-    return this.waiting[0]?.until ?? never
+    while (this.first < this.runs.length && !this.isWaiting(this.first)) this.first++
+    if (this.first >= mostUsed || this.first === this.runs.length) this.cut()
+    return this.untils[this.first] ?? never
   }
 
   /** A run whose answer has waited for long enough. */
   takeDue(now: Micros): ReceiverRun | undefined {
-    return this.deadline() <= now ? this.waiting.shift()!.run : undefined
+    if (this.deadline() > now) return undefined
+    const run = this.runs[this.first++]!
+    run.lingersUntil = never
+    return run
+  }
+
+  private isWaiting(i: number): boolean {
+    const run = this.runs[i]!
+    return run.lingersUntil === this.untils[i] && !run.isGone
+  }
+
+  private cut(): void {
+    if (this.first === 0) return
+    this.runs.splice(0, this.first)
+    this.untils.splice(0, this.first)
+    this.first = 0
   }
 }
-
-const isWaiting = ({ run, until }: { readonly run: ReceiverRun; readonly until: Micros }): boolean =>
-  run.lingersUntil === until && !run.isGone

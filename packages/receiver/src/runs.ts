@@ -8,7 +8,7 @@ import type { ReceiverStream } from "./stream.ts"
 import type { Streams } from "./streams.ts"
 
 /**
- * How runs begin, go live, are refused and end (spec §12.4): 64 live ones and 8 provisional ones per peer, and one live
+ * How runs begin, go live, are refused and end (spec §12.4): 64 live and 64 provisional ones per peer, and one live
  * run per stream and generation, the newest.
  */
 

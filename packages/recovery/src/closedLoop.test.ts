@@ -116,6 +116,23 @@ for (const [name, make] of makers) {
       })
     }
 
+    for (const displaced of [70_000, 100_000, 300_000]) {
+      it(`learns that one packet in a hundred comes ${displaced / 1_000} ms late, at an RTT of 20 ms`, () => {
+        const coin = random(displaced)
+        const delay = (): number => (coin() < 0.01 ? displaced : 0)
+        const link = new ToyLink(make(noOverflow), { ...cleanPath, delay })
+        link.offer(1e9)
+        link.run(4 * second)
+        const { counters } = link.recovery
+        const { givenUp, givenUpTooSoon, episodes, undone } = counters
+        link.run(8 * second)
+        assert.strictEqual(link.dropped.size, 0)
+        assert.isAbove(givenUpTooSoon, 0)
+        assert.deepStrictEqual([counters.givenUp, counters.givenUpTooSoon], [givenUp, givenUpTooSoon])
+        assert.isAtMost(counters.episodes - counters.undone, episodes - undone + 1, "the last may still be open")
+      })
+    }
+
     it("undoes no episode with a true loss, and gives up nothing else, under loss and jitter", () => {
       let [undone, givenUp] = [0, 0]
       for (let seed = 1; seed <= 12; seed++) {

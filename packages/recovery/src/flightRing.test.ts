@@ -5,7 +5,7 @@ import { FlightRing } from "./flightRing.ts"
 /** The readable twin: one Map entry per number that the ring is about. */
 class MapOfFlights {
   next = 0
-  readonly flights = new Map<number, { bytes: number; state: "in flight" | "lost" | "settled" }>()
+  readonly flights = new Map<number, { bytes: number; state: "in flight" | "lost" | "given up" | "settled" }>()
   readonly size: number
 
   constructor(size: number) {
@@ -33,15 +33,23 @@ const listed = (ring: FlightRing, from: number, end: number): Array<number> => {
 }
 
 const Step = Schema.Struct({
-  kind: Schema.Literals(["add", "add", "add", "lose", "settle"]),
+  kind: Schema.Literals(["add", "add", "add", "lose", "give up", "settle"]),
   pick: Schema.Natural.check(Schema.isLessThan(1_000)),
   length: Schema.Natural.check(Schema.isLessThan(70))
 })
 
+/** What a flight must be for a step. */
+const states = {
+  add: [],
+  lose: ["in flight"],
+  "give up": ["lost"],
+  settle: ["in flight", "lost", "given up"]
+} as const
+
 /** Takes the step in both; `length` repeats it, so that the ring wraps often. */
 const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): void => {
   for (let i = 0; i < step.length; i++) {
-    const open = step.kind === "lose" ? twin.in("in flight") : twin.in("in flight", "lost")
+    const open = twin.in(...states[step.kind])
     const number = open[(step.pick + i) % open.length]
     if (step.kind === "add") {
       if (ring.isFull || ring.isDeclaredLost(ring.next - ring.size)) continue
@@ -50,6 +58,9 @@ const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): voi
     } else if (number !== undefined && step.kind === "lose") {
       ring.declareLost(number, 0)
       twin.flights.get(number)!.state = "lost"
+    } else if (number !== undefined && step.kind === "give up") {
+      ring.giveUp(number)
+      twin.flights.get(number)!.state = "given up"
     } else if (number !== undefined) {
       ring.settle(number)
       twin.flights.get(number)!.state = "settled"
@@ -67,12 +78,24 @@ describe("FlightRing", () => {
       for (const step of steps) {
         take(ring, twin, step)
         const inFlight = twin.in("in flight")
-        assert.deepStrictEqual(listed(ring, 0, ring.next), twin.in("in flight", "lost"))
+        const open = twin.in("in flight", "lost", "given up")
+        assert.deepStrictEqual(listed(ring, 0, ring.next), open)
+        assert.strictEqual(ring.oldestOpen(), open[0] ?? ring.next)
+        assert.strictEqual(ring.oldestDeclaredLost(), twin.in("lost")[0] ?? ring.next)
         assert.strictEqual(ring.oldest(), inFlight[0] ?? ring.next)
         assert.deepStrictEqual([ring.count, ring.bytes], [inFlight.length, twin.bytes()])
+        const known = [...twin.flights.keys()]
         assert.deepStrictEqual(
-          twin.in("lost").map((n) => ring.isDeclaredLost(n)),
-          twin.in("lost").map(() => true)
+          known.filter((n) => ring.isInFlight(n)),
+          inFlight
+        )
+        assert.deepStrictEqual(
+          known.filter((n) => ring.isDeclaredLost(n)),
+          twin.in("lost")
+        )
+        assert.deepStrictEqual(
+          known.filter((n) => ring.isGivenUp(n)),
+          twin.in("given up")
         )
         assert.strictEqual(ring.isFull, twin.flights.get(ring.next - 64)?.state === "in flight")
       }
@@ -93,7 +116,7 @@ describe("FlightRing", () => {
     )
   })
 
-  it("refuses to overwrite a flight in flight or declared lost, until it is settled", () => {
+  it("refuses to overwrite a flight in flight or declared lost, until it is given up or settled", () => {
     const ring = new FlightRing(64)
     for (let i = 0; i < 64; i++) ring.add(i, 1_200)
     assert.isTrue(ring.isFull)
@@ -101,8 +124,9 @@ describe("FlightRing", () => {
     ring.declareLost(0, 5)
     assert.strictEqual(ring.declaredAt(0), 5)
     assert.throws(() => ring.add(64, 1_200))
-    ring.settle(0)
+    ring.giveUp(0)
+    assert.isTrue(ring.isGivenUp(0))
     assert.strictEqual(ring.add(64, 1_200), 64)
-    assert.isTrue(ring.isInFlight(64))
+    assert.deepStrictEqual([ring.isInFlight(64), ring.isGivenUp(0), ring.isGivenUp(64)], [true, false, false])
   })
 })

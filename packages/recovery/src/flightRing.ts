@@ -1,12 +1,9 @@
 import { ok as assert } from "node:assert/strict"
 import type { Bytes, Micros, PacketNumber } from "@pure-link/wire"
 
-/** No bitmap at all. */
-const nothing = new Uint32Array(0)
-
 /**
- * The packets in the air. The flight of number N lives in slot N mod size, until a later number takes the slot: two
- * bitmaps say whether it is in flight or was declared lost (spec §14.3), and neither bit is set once it is settled.
+ * The packets in the air. The flight of number N lives in slot N mod size, until a later number takes the slot: three
+ * bitmaps say whether it is in flight, was declared lost, or was given up (spec §14.3); none is set once it is settled.
  * Bitmaps make looking for the few open flights among thousands of settled numbers cost 1/32 of a step each, however
  * often an answer repeats a range.
  */
@@ -24,10 +21,13 @@ export class FlightRing {
   readonly #bytes: Uint32Array
   readonly #inFlight: Uint32Array
   readonly #declaredLost: Uint32Array
+  readonly #givenUp: Uint32Array
   /** No number below is in flight. */
   #oldest: PacketNumber = 0
   /** No number below is declared lost. */
   #oldestDeclared: PacketNumber = 0
+  /** No number below is given up. */
+  #oldestGivenUp: PacketNumber = 0
 
   constructor(size: number) {
     assert(size >= 64 && size <= 2 ** 30 && (size & (size - 1)) === 0, "a ring's size is a power of two from 64 on")
@@ -38,6 +38,7 @@ export class FlightRing {
     this.#bytes = new Uint32Array(size)
     this.#inFlight = new Uint32Array(size >>> 5)
     this.#declaredLost = new Uint32Array(size >>> 5)
+    this.#givenUp = new Uint32Array(size >>> 5)
   }
 
   /** Whether the slot of this number still is about this number. */
@@ -63,6 +64,10 @@ export class FlightRing {
     return this.holds(number) && this.#has(this.#declaredLost, number)
   }
 
+  isGivenUp(number: PacketNumber): boolean {
+    return this.holds(number) && this.#has(this.#givenUp, number)
+  }
+
   sentAt(number: PacketNumber): Micros {
     return this.#sentAt[number & this.#mask]!
   }
@@ -86,19 +91,25 @@ export class FlightRing {
     return (this.#oldestDeclared = this.nextDeclaredLost(this.#oldestDeclared))
   }
 
+  /** No flight below this number has anything left to be told. */
+  oldestOpen(): PacketNumber {
+    this.#oldestGivenUp = this.#seek(Math.max(this.#oldestGivenUp, this.first), this.next, this.#givenUp)
+    return Math.min(this.oldest(), this.oldestDeclaredLost(), this.#oldestGivenUp)
+  }
+
   /** The lowest number from `from` on that is in flight; `next` when none is. */
   nextInFlight(from: PacketNumber): PacketNumber {
-    return this.#seek(Math.max(from, this.first), this.next, this.#inFlight, nothing)
+    return this.#seek(Math.max(from, this.first), this.next, this.#inFlight)
   }
 
   /** The lowest number from `from` on that is declared lost; `next` when none is. */
   nextDeclaredLost(from: PacketNumber): PacketNumber {
-    return this.#seek(Math.max(from, this.first), this.next, this.#declaredLost, nothing)
+    return this.#seek(Math.max(from, this.first), this.next, this.#declaredLost)
   }
 
-  /** The lowest number from `from` on and below `end` that is in flight or declared lost; `end` when none is. */
+  /** The lowest number from `from` on and below `end` that is not settled; `end` when none is. */
   nextOpen(from: PacketNumber, end: PacketNumber): PacketNumber {
-    return this.#seek(Math.max(from, this.first), end, this.#inFlight, this.#declaredLost)
+    return this.#seek(Math.max(from, this.first), end, this.#inFlight, this.#declaredLost, this.#givenUp)
   }
 
   /** Puts the next packet in flight and returns its number; whatever was declared lost in its slot is settled by then. */
@@ -110,6 +121,7 @@ export class FlightRing {
     this.#sentAt[slot] = now
     this.#bytes[slot] = bytes
     this.#set(this.#inFlight, number)
+    this.#clear(this.#givenUp, number)
     this.count++
     this.bytes += bytes
     return number
@@ -123,9 +135,17 @@ export class FlightRing {
     if (number < this.#oldestDeclared) this.#oldestDeclared = number
   }
 
-  /** A flight in flight, or declared lost, needs no more attention. */
+  /** A flight declared lost is given up: it counts as lost, whatever comes. */
+  giveUp(number: PacketNumber): void {
+    this.#clear(this.#declaredLost, number)
+    this.#set(this.#givenUp, number)
+    if (number < this.#oldestGivenUp) this.#oldestGivenUp = number
+  }
+
+  /** A flight needs no more attention. */
   settle(number: PacketNumber): void {
     if (this.#has(this.#declaredLost, number)) this.#clear(this.#declaredLost, number)
+    else if (this.#has(this.#givenUp, number)) this.#clear(this.#givenUp, number)
     else this.#leave(number)
   }
 
@@ -133,6 +153,7 @@ export class FlightRing {
   forget(): void {
     this.#inFlight.fill(0)
     this.#declaredLost.fill(0)
+    this.#givenUp.fill(0)
     this.count = 0
     this.bytes = 0
   }
@@ -145,11 +166,18 @@ export class FlightRing {
   }
 
   /** A word of 32 slots at a time; `size` is a multiple of 32, so that a word's slots are consecutive numbers. */
-  #seek(from: PacketNumber, end: PacketNumber, these: Uint32Array, orThose: Uint32Array): PacketNumber {
+  #seek(
+    from: PacketNumber,
+    end: PacketNumber,
+    these: Uint32Array,
+    those: Uint32Array = these,
+    others: Uint32Array = these
+  ): PacketNumber {
     let number = from
     while (number < end) {
       const slot = number & this.#mask
-      const word = these[slot >>> 5]! | (orThose === nothing ? 0 : orThose[slot >>> 5]!)
+      const index = slot >>> 5
+      const word = these[index]! | those[index]! | others[index]!
       const rest = word >>> (slot & 31)
       if (rest !== 0) return Math.min(end, number + 31 - Math.clz32(rest & -rest))
       number += 32 - (slot & 31)

@@ -154,14 +154,21 @@ describe("Recovery: a flight declared lost", () => {
     }
   })
 
-  it("has no effect any more once it was given up", () => {
-    const fixture = oneLost()
-    fixture.send(300 * ms, 1)
-    acknowledge(fixture, 400 * ms, 5)
-    const { window } = fixture
-    acknowledge(fixture, 401 * ms, 1)
-    assert.deepStrictEqual(fixture.outcome(), {})
-    assert.deepStrictEqual([fixture.window, ...fate(fixture), ...episodes(fixture)], [window, 3, 0, 1, 2, 0])
+  it("undoes nothing any more once it was given up, but counts, is late, and is so only once", () => {
+    for (const seen of [false, true]) {
+      const fixture = oneLost()
+      fixture.send(300 * ms, 1)
+      acknowledge(fixture, 400 * ms, 5)
+      assert.deepStrictEqual(fixture.recovery.oldestOpen, 1)
+      const { window } = fixture
+      acknowledge(fixture, 401 * ms, 1, seen)
+      assert.deepStrictEqual(fixture.outcome(), { [seen ? "lateSeen" : "late"]: [1] })
+      assert.deepStrictEqual([fixture.window, ...fate(fixture), ...episodes(fixture)], [window, 3, 0, 1, 2, 0])
+      assert.strictEqual(fixture.recovery.counters.givenUpTooSoon, 1)
+      acknowledge(fixture, 402 * ms, 1)
+      assert.deepStrictEqual([fixture.outcome(), fixture.recovery.counters.givenUpTooSoon], [{}, 1])
+      assert.isAbove(fixture.recovery.oldestOpen, 1)
+    }
   })
 
   it("is given up when the ring needs its slot, and then its episode stands", () => {
@@ -231,7 +238,7 @@ describe("Recovery: an episode of losses", () => {
 
   it("does not stay open when flights are forgotten", () => {
     const fixture = oneLost()
-    fixture.recovery.forgetFlights()
+    fixture.recovery.forgetFlights(205 * ms)
     acknowledge(fixture, 210 * ms, 1)
     assert.deepStrictEqual(episodes(fixture), [1, 0])
     const reduced = fixture.window

@@ -27,6 +27,8 @@ export interface RecoveryCounters {
   late: number
   /** … were given up: lost indeed, as far as one can know. */
   givenUp: number
+  /** Given up, and acknowledged after all. */
+  givenUpTooSoon: number
   reductions: number
   /** Episodes of congestion events that overlap, and those that were undone (spec §14.3). */
   episodes: number
@@ -62,6 +64,7 @@ export const noCounts = (): RecoveryCounters => ({
   lost: 0,
   late: 0,
   givenUp: 0,
+  givenUpTooSoon: 0,
   reductions: 0,
   episodes: 0,
   undone: 0,

@@ -93,6 +93,48 @@ describe("Recovery: persistent congestion (RFC 9002 §7.6)", () => {
     }
   })
 
+  /**
+   * Flights from 1 on, sent at these times, one of them a probe of the path; all are lost, but `late`, if there is one,
+   * and 5. The sample is no sample, as above.
+   */
+  const lostWithProbe = (probe: number, times: ReadonlyArray<number>, late?: number): Fixture => {
+    const fixture = measured()
+    for (const [i, at] of times.entries()) {
+      if (i + 1 === probe) fixture.recovery.handlePathProbeSent(at * ms, 1_452)
+      else fixture.send(at * ms, 1)
+    }
+    const end = times.at(-1)!
+    const answer = (low: number): void => {
+      fixture.recovery.beginAnswer((end + 100) * ms)
+      fixture.recovery.acknowledge(low, low, false)
+      fixture.recovery.endAnswer((end + 100) * ms, fixture.recovery.nextNumber - 1, 0)
+    }
+    fixture.send(end * ms, 6)
+    if (late !== undefined) {
+      answer(5)
+      assert.deepStrictEqual(fixture.outcome(), { acked: [5], lost: [1, 2] })
+      answer(late)
+      assert.deepStrictEqual(fixture.outcome(), { late: [late] })
+    }
+    answer(late === undefined ? times.length + 3 : 9)
+    return fixture
+  }
+
+  it("neither begins nor ends with a lost probe of the path, and is not broken by one", () => {
+    const collapses = (fixture: Fixture): number => fixture.cuts().collapses
+    assert.strictEqual(collapses(lostWithProbe(1, [100, 2_000])), 0, "begins")
+    assert.strictEqual(collapses(lostWithProbe(2, [100, 2_000])), 0, "ends")
+    assert.strictEqual(collapses(lostWithProbe(2, [100, 500, 2_000])), 1, "in the middle")
+    assert.strictEqual(collapses(lostWithProbe(0, [100, 2_000])), 1, "none")
+    // The probe was sent long before what was lost after it; the flight before the probe had arrived.
+    assert.strictEqual(
+      collapses(lostWithProbe(2, [100, 200, 1_990, 1_995, 2_000, 2_000], 1)),
+      0,
+      "behind a late flight"
+    )
+    assert.strictEqual(collapses(lostWithProbe(0, [100, 200, 1_990, 1_995, 2_000, 2_000], 1)), 1, "and without a probe")
+  })
+
   it("needs a round-trip sample from before the lost packets were sent", () => {
     const fixture = new Fixture()
     for (let i = 0; i < 40; i++) fixture.send(i * 500 * ms, 1)

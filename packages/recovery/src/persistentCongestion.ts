@@ -33,10 +33,15 @@ export class PersistentCongestion {
     this.#lastSentAt = sentAt
   }
 
-  /** A number declared lost had arrived after all; `nextSentAt` is when the number after it was sent. */
-  handleLate(number: PacketNumber, nextSentAt: Micros): void {
+  /** A lost probe of the path proves nothing (spec §14.8): it neither begins nor ends a run, nor does it break one. */
+  handleProbeLost(number: PacketNumber): void {
+    if (this.#last >= this.#first && number === this.#last + 1) this.#last = number
+  }
+
+  /** A number declared lost had arrived after all; `next`, sent at `nextSentAt`, is the next one that is no probe. */
+  handleLate(number: PacketNumber, next: PacketNumber, nextSentAt: Micros): void {
     if (number < this.#first || number > this.#last) return
-    this.#first = number + 1
+    this.#first = next
     this.#firstSentAt = nextSentAt
   }
 

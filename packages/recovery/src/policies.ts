@@ -1,12 +1,18 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { CongestionControl } from "./congestion/CongestionControl.ts"
+import { Cubic } from "./congestion/cubic.ts"
+import { AllOrNothing } from "./episode/allOrNothing.ts"
 import { EpisodeJudgement } from "./episode/EpisodeJudgement.ts"
+import { AdaptiveLossDetector } from "./loss/adaptive.ts"
 import { LossDetection } from "./loss/LossDetection.ts"
+import { PacedBucket } from "./pacing/pacedBucket.ts"
 import { Pacing } from "./pacing/Pacing.ts"
+import { BlackHole } from "./pathMtu/blackHole.ts"
+import { Discovery } from "./pathMtu/discovery.ts"
 import { PathMtu } from "./pathMtu/PathMtu.ts"
-import { LossResponse } from "./response/LossResponse.ts"
-import { TailRedundancy } from "./tail/TailRedundancy.ts"
+import { everyLossCounts, LossResponse } from "./response/LossResponse.ts"
+import { noCopies, TailRedundancy } from "./tail/TailRedundancy.ts"
 
 /**
  * All that a sender may do one way or another about a path, each a service chosen by Layer. The services are makers;
@@ -43,10 +49,18 @@ const chosen: Effect.Effect<PolicyMakers, never, Policies> = Effect.all({
   tailRedundancy: TailRedundancy
 })
 
-/**
- * What spec §14 describes: CUBIC, adaptive loss detection, all-or-nothing undo, pacing, path MTU discovery. Provide
- * another layer of one service on top to exchange that one alone.
- */
+/** What spec §14 describes, where no Effect is at hand. */
+const defaults: PolicyMakers = {
+  congestionControl: { make: (options) => new Cubic(options) },
+  lossDetection: { make: () => new AdaptiveLossDetector() },
+  lossResponse: everyLossCounts,
+  episodeJudgement: { make: () => new AllOrNothing() },
+  pacing: { make: (options) => new PacedBucket(options) },
+  pathMtu: { make: ({ datagramSize }) => new Discovery(datagramSize, new BlackHole()) },
+  tailRedundancy: noCopies
+}
+
+/** The defaults as layers. Merge another layer of one service *after* them to exchange that one: the last one wins. */
 const layerDefault: Layer.Layer<Policies> = Layer.mergeAll(
   CongestionControl.layerCubic,
   LossDetection.layerAdaptive,
@@ -57,9 +71,4 @@ const layerDefault: Layer.Layer<Policies> = Layer.mergeAll(
   TailRedundancy.layerNone
 )
 
-export const Policies = {
-  chosen,
-  layerDefault,
-  /** The makers of `layerDefault`, where no Effect is at hand. */
-  defaults: Effect.runSync(Effect.provide(chosen, layerDefault)) satisfies PolicyMakers
-}
+export const Policies = { chosen, layerDefault, defaults }

@@ -3,6 +3,7 @@ import { never } from "@pure-link/wire"
 import { datagram, Fixture, measured, ms } from "../test/fixture.ts"
 import { NeverUndo } from "./episode/neverUndo.ts"
 import { probeTimeoutCeiling } from "./recovery.ts"
+import { Cubic } from "./congestion/cubic.ts"
 
 describe("Recovery: answers", () => {
   it("settles flights once, ACK and SEEN apart, and both leave the flight", () => {
@@ -254,7 +255,7 @@ describe("Recovery: window and flights", () => {
     fixture.send(100 * ms, 6)
     fixture.answer(200 * ms, [[5, 5]])
     const { window } = fixture
-    fixture.recovery.forgetFlights()
+    fixture.recovery.forgetFlights(205 * ms)
     assert.deepStrictEqual([fixture.recovery.inFlightBytes, fixture.recovery.inFlightCount], [0, 0])
     assert.strictEqual(fixture.recovery.deadline(), never)
     assert.deepStrictEqual(fixture.outcome(), {})
@@ -262,6 +263,22 @@ describe("Recovery: window and flights", () => {
     assert.deepStrictEqual(fixture.outcome(), {})
     assert.strictEqual(fixture.window, window)
     assert.strictEqual(fixture.recovery.handleSent(220 * ms, datagram, false), 7)
+  })
+
+  it("tells the controller of late answers, which end an idle time as others do", () => {
+    const told: Array<number> = []
+    class Spied extends Cubic {
+      override handleLate(now: number): void {
+        told.push(now)
+        super.handleLate(now)
+      }
+    }
+    const fixture = measured(1_024, { congestionControl: { make: (options) => new Spied(options) } })
+    fixture.send(100 * ms, 5)
+    fixture.answer(200 * ms, [[4, 4]])
+    assert.deepStrictEqual([fixture.outcome(), told], [{ acked: [4], lost: [1] }, []])
+    fixture.answer(201 * ms, [[1, 1]])
+    assert.deepStrictEqual(told, [201 * ms])
   })
 
   it("traces losses, late flights, probes and reductions", () => {

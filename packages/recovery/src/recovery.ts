@@ -1,4 +1,5 @@
 import { silentTrace, type Trace } from "@pure-link/trace"
+import { ok as assert } from "node:assert/strict"
 import { type Bytes, type Micros, never, type PacketNumber } from "@pure-link/wire"
 import type { CongestionController, CongestionState } from "./congestion/CongestionController.ts"
 import type { EpisodeJudge } from "./episode/EpisodeJudge.ts"
@@ -11,6 +12,7 @@ import type { Pacer } from "./pacing/Pacer.ts"
 import type { PathMtuDiscovery } from "./pathMtu/PathMtuDiscovery.ts"
 import { PersistentCongestion } from "./persistentCongestion.ts"
 import type { PolicyMakers } from "./policies.ts"
+import { RecoveryTrace } from "./recoveryTrace.ts"
 import type { LossJudge } from "./response/LossJudge.ts"
 import { RoundTripTime } from "./roundTripTime.ts"
 import type { TailPolicy } from "./tail/TailPolicy.ts"
@@ -60,7 +62,7 @@ export class Recovery {
   readonly #pacer: Pacer
   readonly #pathMtu: PathMtuDiscovery
   readonly #tail: TailPolicy
-  readonly #trace: Trace
+  readonly #told: RecoveryTrace
   #sentAt: Micros = 0
   #largestAcknowledged: PacketNumber = -1
   /** When the next flight is lost by time. */
@@ -72,6 +74,8 @@ export class Recovery {
   #smallestSettled: PacketNumber = Infinity
   /** What the congestion state is to go back to, as the answer under way has it. */
   #undoTo: CongestionState | undefined
+  /** From before the first reduction since large flights are suspected to vanish by their size, while that is not decided. */
+  #beforeSuspicion: CongestionState | undefined
   /** A reduction was just made, and no packet has been sent since. */
   #entersRecovery = false
   /** The probe of the path that is in flight; −1 while none is. */
@@ -90,7 +94,7 @@ export class Recovery {
     this.#pacer = policies.pacing.make({ controller: this.controller, rtt: this.rtt, datagramSize })
     this.#pathMtu = policies.pathMtu.make({ datagramSize })
     this.#tail = policies.tailRedundancy.make()
-    this.#trace = options.trace ?? silentTrace
+    this.#told = new RecoveryTrace(options.trace ?? silentTrace)
   }
 
   get inFlightBytes(): Bytes {
@@ -107,7 +111,7 @@ export class Recovery {
 
   /** No flight below this number can be settled any more. */
   get oldestOpen(): PacketNumber {
-    return Math.min(this.#flights.oldest(), this.#flights.oldestDeclaredLost())
+    return this.#flights.oldestOpen()
   }
 
   /** While true nothing but a probe may be sent: the next number's slot is still in flight. */
@@ -125,7 +129,7 @@ export class Recovery {
 
   /** The same for a packet that must not be the one beyond. */
   hasRoom(bytes: Bytes): boolean {
-    return this.#flights.bytes + bytes <= this.controller.window
+    return !this.#flights.isFull && this.#flights.bytes + bytes <= this.controller.window
   }
 
   /** When a datagram may go, by pacing: at most `now` if at once, else when to come back. */
@@ -145,6 +149,11 @@ export class Recovery {
   /** When a flight, in flight still, is to be sent once more; never if not at all. */
   copyAt(number: PacketNumber): Micros {
     return this.#tail.copyAt(this.#flights.sentAt(number), this.rtt)
+  }
+
+  /** Whether the probe is to go beyond the window, after what waits: it decides whether large packets vanish. */
+  get isPathProbeUrgent(): boolean {
+    return this.#pathMtu.isSuspicious
   }
 
   /** What a probe of the path is padded to. */
@@ -174,7 +183,7 @@ export class Recovery {
     this.#windowUse.handleSent(this.#flights.bytes)
     if (probe) {
       this.counters.probes++
-      this.#pathMtu.handleTimeoutProbe(number, bytes)
+      this.#pathMtu.handleTimeoutProbe(bytes)
     }
     return number
   }
@@ -225,7 +234,7 @@ export class Recovery {
   /** `largest` is the largest number that the answer reports, in either list, and `delay` the one reported with it. */
   endAnswer(now: Micros, largest: PacketNumber, delay: Micros): void {
     if (this.#largestSettled >= 0) this.#conclude(now, largest, delay)
-    if (this.#trace.packets) this.#traceAnswer(now)
+    this.#told.answer(now, this.controller, this.#flights.bytes, this.rtt.smoothed)
   }
 
   /** When to call `handleTimeout`: a flight lost by time, else the probe timeout; never if nothing is in flight. */
@@ -248,15 +257,10 @@ export class Recovery {
       return "loss"
     }
     this.probeCount++
-    this.#pathMtu.handleProbeTimeout(now, this.#flights.next)
+    this.#pathMtu.handleProbeTimeout(this.#flights.next)
     if (this.#flights.isFull) this.#declareOldestLost(now)
     this.#adoptDatagramSize(now)
-    this.#trace.emit({
-      _tag: "ProbeTimeoutExpired",
-      at: now,
-      count: this.probeCount,
-      inFlightBytes: this.#flights.bytes
-    })
+    this.#told.expired(now, this.probeCount, this.#flights.bytes)
     return "probe"
   }
 
@@ -267,12 +271,13 @@ export class Recovery {
   }
 
   /** All flights leave, without a signal of congestion; acknowledgements of them have no effect any more. */
-  forgetFlights(): void {
+  forgetFlights(now: Micros): void {
     this.#flights.forget()
     this.#lossAt = never
     this.#pathProbe = -1
-    this.#pathMtu.handleForgotten()
-    while (this.#episode.unsettled > 0) this.#episode.handleGivenUp()
+    this.#pathMtu.handleForgotten(now)
+    this.#episode.handleForgotten()
+    this.#beforeSuspicion = undefined
     clearOutcome(this.outcome)
   }
 
@@ -285,12 +290,17 @@ export class Recovery {
   #settle(number: PacketNumber, seen: boolean): void {
     const { outcome } = this
     const isLate = this.#flights.isDeclaredLost(number)
-    if (isLate) this.#persistentCongestion.handleLate(number, this.#flights.sentAt(number + 1))
+    const next = number + 1 === this.#pathProbe ? number + 2 : number + 1
+    if (isLate) this.#persistentCongestion.handleLate(number, next, this.#flights.sentAt(next))
     if (number === this.#pathProbe) {
-      if (!isLate) outcome.acked.push(number)
+      if (!isLate && !this.#flights.isGivenUp(number)) outcome.acked.push(number)
     } else if (isLate) {
       this.counters.late++
       this.#undoTo = this.#episode.handleLate()
+      ;(seen ? outcome.lateSeen : outcome.late).push(number)
+      this.#told.late(this.answeredAt, number, this.#flights.sentAt(number))
+    } else if (this.#flights.isGivenUp(number)) {
+      this.counters.givenUpTooSoon++
       ;(seen ? outcome.lateSeen : outcome.late).push(number)
     } else if (seen) {
       this.counters.seen++
@@ -317,6 +327,7 @@ export class Recovery {
     this.#discountVanished(now)
     this.#detectLosses(now)
     this.#adoptDatagramSize(now)
+    if (!this.#pathMtu.isSuspicious) this.#beforeSuspicion = undefined
     this.#grow(now, this.outcome.acked)
     this.#grow(now, this.outcome.seen)
     this.#windowUse.handleAcknowledged(this.#largestSettled, this.#flights.next, this.#flights.bytes)
@@ -329,9 +340,7 @@ export class Recovery {
       this.#pathMtu.handleRoundTrip(now)
     }
     this.rtt.update(Math.max(1, now - this.#flights.sentAt(number)), delay)
-    if (!this.#trace.packets) return
-    const { latest, minimum, smoothed, variance } = this.rtt
-    this.#trace.emit({ _tag: "RoundTripMeasured", at: now, latest, smoothed, variance, minimum })
+    this.#told.measured(now, this.rtt)
   }
 
   #learnFromLate(now: Micros, numbers: NumberList): void {
@@ -340,7 +349,6 @@ export class Recovery {
       const number = numbers.values[i]!
       const sentAt = this.#flights.sentAt(number)
       this.#lossDetector.handleLate(this.#largestAcknowledged - number, now - sentAt, this.rtt)
-      if (this.#trace.packets) this.#trace.emit({ _tag: "FlightLate", at: now, number, sentAt })
     }
   }
 
@@ -350,7 +358,7 @@ export class Recovery {
     this.controller.undo(now, this.#undoTo)
     this.#undoTo = undefined
     this.counters.undone++
-    this.#trace.emit({ _tag: "EpisodeUndone", at: now, window: this.controller.window })
+    this.#told.undone(now, this.controller.window)
   }
 
   /**
@@ -371,17 +379,18 @@ export class Recovery {
   }
 
   #giveUp(now: Micros, number: PacketNumber): void {
-    this.#flights.settle(number)
+    this.#flights.giveUp(number)
     if (number === this.#pathProbe) return
     this.#episode.handleGivenUp()
     this.counters.givenUp++
-    if (this.#trace.packets) this.#trace.emit({ _tag: "FlightGivenUp", at: now, number })
+    this.#told.givenUp(now, number)
   }
 
   #detectLosses(now: Micros): void {
     const { lost } = this.outcome
     const from = lost.length
     this.#lossAt = this.#lossDetector.judge(this.#flights, this.rtt, this.#largestAcknowledged, now, lost)
+    assert(this.#lossAt > now, "what is lost by now is declared lost now")
     this.#declareLost(now, from)
   }
 
@@ -407,26 +416,29 @@ export class Recovery {
   #declareFlightLost(now: Micros, number: PacketNumber): void {
     const sentAt = this.#flights.sentAt(number)
     const bytes = this.#flights.bytesOf(number)
-    this.#persistentCongestion.handleLost(number, sentAt)
     this.#pathMtu.handleLost(now, number, bytes, sentAt)
     this.#flights.declareLost(number, now)
     // That a probe of the path is lost says nothing of congestion (RFC 8899 §3).
-    if (number === this.#pathProbe) return
+    if (number === this.#pathProbe) return this.#persistentCongestion.handleProbeLost(number)
+    this.#persistentCongestion.handleLost(number, sentAt)
     if (this.#episode.unsettled === 0) this.counters.episodes++
     this.#episode.handleLost()
     this.counters.lost++
-    if (this.#trace.packets) this.#trace.emit({ _tag: "FlightLost", at: now, number, bytes, sentAt })
+    this.#told.lost(now, number, bytes, sentAt)
   }
 
   /** The newest of the flights just declared lost was sent at `sentAt`. */
   #reduce(now: Micros, sentAt: Micros): void {
-    const before = this.controller.handleCongestion(now, sentAt, this.#lossJudge.partOf(this.rtt))
+    const part = this.#lossJudge.partOf(now, sentAt, this.controller.window, this.rtt)
+    assert(part > 0 && part <= 1, "a reduction is made in part, or whole")
+    const before = this.controller.handleCongestion(now, sentAt, part)
     if (before !== undefined) {
       this.#episode.handleReduction(before)
+      if (this.#pathMtu.isSuspicious) this.#beforeSuspicion ??= before
       this.#lossDetector.handleCongestion()
       this.counters.reductions++
       this.#entersRecovery = true
-      this.#traceWindow(now, "loss")
+      this.#told.reduced(now, "loss", this.controller.window, this.#flights.bytes)
     }
     if (this.#persistentCongestion.isEstablished(this.rtt)) this.#collapse(now)
   }
@@ -438,7 +450,7 @@ export class Recovery {
     this.controller.handlePersistentCongestion(now)
     this.rtt.restartMinimum()
     this.counters.persistentCongestions++
-    this.#traceWindow(now, "persistent congestion")
+    this.#told.reduced(now, "persistent congestion", this.controller.window, this.#flights.bytes)
   }
 
   /** Large flights fell into a black hole (spec §14.8): they are lost, but not by congestion. */
@@ -450,27 +462,27 @@ export class Recovery {
       if (flights.bytesOf(number) > this.#pathMtu.datagramSize) this.#discount(number)
       number = flights.nextOpen(number + 1, flights.next)
     }
+    this.#undoTo = this.#beforeSuspicion ?? this.#undoTo
     this.#undo(now)
-    this.controller.handleRestart(now)
     this.#persistentCongestion.restart(now)
     this.counters.blackHoles++
   }
 
   #discount(number: PacketNumber): void {
     const isDeclaredLost = this.#flights.isDeclaredLost(number)
-    if (!isDeclaredLost) this.outcome.lost.push(number)
-    else if (number !== this.#pathProbe) this.#undoTo = this.#episode.handleLate()
+    if (this.#flights.isInFlight(number)) this.outcome.lost.push(number)
+    else if (isDeclaredLost && number !== this.#pathProbe) this.#undoTo = this.#episode.handleLate()
     this.#flights.settle(number)
   }
 
   #adoptDatagramSize(now: Micros): void {
     const { datagramSize } = this.#pathMtu
     if (datagramSize === this.datagramSize) return
-    const cause = datagramSize > this.datagramSize ? "probe acknowledged" : "black hole"
+    const grows = datagramSize > this.datagramSize
     this.datagramSize = datagramSize
     this.#pacer.setDatagramSize(datagramSize)
     this.controller.setDatagramSize(datagramSize)
-    this.#trace.emit({ _tag: "DatagramSizeChanged", at: now, bytes: datagramSize, cause })
+    this.#told.sized(now, datagramSize, grows)
   }
 
   /** Late flights are in neither list: they grow nothing (spec §14.3). */
@@ -478,19 +490,9 @@ export class Recovery {
     for (let i = 0; i < numbers.length; i++) {
       const number = numbers.values[i]!
       const bytes = this.#flights.bytesOf(number)
+      this.#lossJudge.handleAcknowledged(now, bytes, this.#flights.sentAt(number), this.rtt)
       const windowLimited = !this.#limited && this.#windowUse.isHalf(this.controller.window)
       this.controller.handleAcknowledged(now, bytes, this.#flights.sentAt(number), this.rtt, windowLimited)
     }
-  }
-
-  #traceAnswer(now: Micros): void {
-    const { window, inSlowStart: slowStart } = this.controller
-    const { smoothed } = this.rtt
-    this.#trace.emit({ _tag: "AnswerTaken", at: now, window, inFlightBytes: this.#flights.bytes, smoothed, slowStart })
-  }
-
-  #traceWindow(now: Micros, cause: "loss" | "persistent congestion"): void {
-    const { window } = this.controller
-    this.#trace.emit({ _tag: "WindowReduced", at: now, cause, window, inFlightBytes: this.#flights.bytes })
   }
 }

@@ -22,7 +22,7 @@ export const reducedAt = (
   rtt: RoundTripTime
 ): void => {
   while (controller.window < datagrams * datagram) controller.handleAcknowledged(now, datagram, now - 1, rtt, true)
-  assert.isDefined(controller.handleCongestion(now, now - 1))
+  assert.isDefined(controller.handleCongestion(now, now - 1, 1))
 }
 
 /** Full windows, one per round trip, acknowledged packet by packet; returns the window after each. */

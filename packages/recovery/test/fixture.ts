@@ -7,6 +7,7 @@ import { Recovery } from "../src/recovery.ts"
 
 /** A recovery in the hands of a test, and the calls of a sender in short. */
 
+export const nothing = { lost: 0, reductions: 0, episodes: 0, undone: 0, blackHoles: 0, persistentCongestions: 0 }
 export const datagram = 1_200
 export const ms = 1_000
 
@@ -48,6 +49,12 @@ export class Fixture {
     return Object.fromEntries(lists.filter(([, list]) => list.length > 0).map(([name, list]) => [name, numbers(list)]))
   }
 
+  /** What was concluded so far. */
+  counts(): Record<string, number> {
+    const { lost, reductions, episodes, undone, blackHoles, persistentCongestions } = this.recovery.counters
+    return { lost, reductions, episodes, undone, blackHoles, persistentCongestions }
+  }
+
   cuts(): { reductions: number; collapses: number } {
     const { persistentCongestions, reductions } = this.recovery.counters
     return { reductions, collapses: persistentCongestions }
@@ -66,9 +73,9 @@ export class Fixture {
 }
 
 /** A fixture with one answered packet, number 0, at an RTT of 100 ms: smoothed 100, variance 50, probe timeout 300. */
-export const measured = (flights?: number, policies?: Partial<PolicyMakers>): Fixture => {
-  const fixture = new Fixture(flights, policies)
-  fixture.send(0, 1)
+export const measured = (flights?: number, policies?: Partial<PolicyMakers>, datagramSize?: Bytes): Fixture => {
+  const fixture = new Fixture(flights, policies, datagramSize)
+  fixture.send(0, 1, datagramSize)
   fixture.answer(100 * ms, [[0, 0]])
   return fixture
 }

@@ -92,10 +92,16 @@ export class ToyLink {
     }
   }
 
-  /** Sends what may go; returns when pacing lets more go. */
+  /** Sends what may go, an urgent probe of the path last; returns when pacing lets more go. */
   #transmit(): Micros {
+    if (!this.recovery.isPathProbeUrgent) this.#sendPathProbe()
+    const paced = this.#transmitWaiting()
+    if (this.recovery.isPathProbeUrgent) this.#sendPathProbe()
+    return paced
+  }
+
+  #transmitWaiting(): Micros {
     const { recovery } = this
-    this.#sendPathProbe()
     while (this.#unsent > 0 && recovery.windowAllows(recovery.datagramSize) && !recovery.ringIsFull()) {
       const at = recovery.paceAt(this.now)
       if (at > this.now) {
@@ -111,7 +117,8 @@ export class ToyLink {
 
   #sendPathProbe(): void {
     const { recovery } = this
-    if (recovery.pathProbeAt > this.now || !recovery.windowAllows(recovery.pathProbeSize)) return
+    if (recovery.pathProbeAt > this.now) return
+    if (!recovery.isPathProbeUrgent && !recovery.hasRoom(recovery.pathProbeSize)) return
     this.#carry(recovery.handlePathProbeSent(this.now, recovery.pathProbeSize), recovery.pathProbeSize)
   }
 

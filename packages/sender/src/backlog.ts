@@ -34,6 +34,11 @@ export class Backlog {
     return this.queue.first <= this.last
   }
 
+  /** Whether everything that the outbox holds was sent, so that only the application can bring more. */
+  get isAllSent(): boolean {
+    return this.nextStart === Infinity && this.queue.end > this.last
+  }
+
   /** Whether anything below `reach` waits to be sent. */
   waitsBelow(reach: Position): boolean {
     return this.nextStart < reach

@@ -1,4 +1,4 @@
-import { type CongestionController, type PathMtuDiscovery, Policies, type PolicyMakers } from "@pure-link/recovery"
+import { type CongestionController, FixedSize, Policies, type PolicyMakers } from "@pure-link/recovery"
 import type { TraceEvent } from "@pure-link/trace"
 import { type Bytes, type Micros, never, RefusalReason } from "@pure-link/wire"
 import { assert, describe, it } from "@effect/vitest"
@@ -132,20 +132,11 @@ describe("probes of the path (spec §14.8)", () => {
 })
 
 /** A path whose size the test sets; the sender follows with the next answer. */
-class ToldSize implements PathMtuDiscovery {
-  readonly name = "told"
-  readonly probeSize = large
-  datagramSize: Bytes = large
-  probeAt: Micros = never
-  handleRoundTrip(): void {}
-  handleProbeSent(): void {}
-  handleAcknowledged(): void {}
-  handleLost(): void {}
-  handleTimeoutProbe(): void {}
-  handleProbeTimeout(): void {}
-  handleForgotten(): void {}
-  takeVanished(): number {
-    return never
+class ToldSize extends FixedSize {
+  override datagramSize: Bytes = large
+  override probeAt: Micros = never
+  constructor() {
+    super(large)
   }
 }
 
@@ -260,6 +251,53 @@ describe("packets after the path has shrunk (spec §9.2, §14.8)", () => {
   })
 })
 
+describe("the size of datagrams", () => {
+  it("is from 1,200 to 1,452 B, which the constructor holds options to", () => {
+    for (const datagramSize of [100, 1_199, 1_453, 9_000, NaN]) {
+      assert.throws(() => new Bench({ datagramSize }), RangeError, `${datagramSize}`)
+    }
+    for (const datagramSize of [1_200, 1_452]) {
+      const bench = new Bench({ datagramSize, records: makeRecords([5_000]) })
+      assert.strictEqual(Math.max(...lengthsOf(bench.start())), datagramSize)
+    }
+  })
+})
+
+describe("a black hole that is suspected (spec §14.8)", () => {
+  /** All datagrams above 1,200 B vanish, until the first small one arrived; the answer to it is heard. */
+  const suspicious = (): Bench => {
+    const bench = new Bench({ records: same(1_013, 300), datagramSize: large, policies: Policies.defaults })
+    bench.start()
+    assert.isTrue(bench.send().some((datagram) => datagram.length === large))
+    for (;;) {
+      const [first] = bench.runUntil(bench.link.deadline()).filter(({ datagram }) => datagram.length <= small)
+      if (first === undefined) continue
+      const packet = bench.peer.open(bench.now, first.datagram)!
+      bench.now += 20_000
+      bench.answer(list("Ack", packet.number), stored(0))
+      return bench
+    }
+  }
+
+  it("is probed for at once, after all that may go, though neither window nor pacer have room", () => {
+    const bench = suspicious()
+    const packets = bench.transmit()
+    assert.isAbove(packets.length, 2)
+    assert.isTrue(isProbe(packets.at(-1)!))
+    assert.isTrue(packets.slice(0, -1).every((packet) => packet.length <= small && partsOf(packet, 1).length > 0))
+    assert.deepStrictEqual(bench.transmit(), [], "and nothing is left that may go")
+  })
+
+  it("gives the size back with the answer to the probe", () => {
+    const bench = suspicious()
+    assert.isTrue(isProbe(bench.transmit().at(-1)!))
+    answerAll(bench)
+    assert.strictEqual(Math.max(...lengthsOf(bench.pass(20_000))), large)
+    const { blackHoles, reductions, undone } = bench.link.recoveryCounters
+    assert.deepStrictEqual([blackHoles, reductions, undone], [0, 1, 0])
+  })
+})
+
 describe("framing", () => {
   /** Drains records, a window per round trip of 20 ms, and returns what left in full plain packets of a size. */
   const drain = (records: ReadonlyArray<Uint8Array>, datagramSize: Bytes): Array<number> => {
@@ -306,7 +344,9 @@ describe("framing", () => {
 })
 
 describe("deadlines", () => {
-  it("lie ahead while the flight ring is full and a probe of the path has become due", () => {
+  it("lie ahead while the flight ring is full and a probe of the path has become due, and the pacer rests", () => {
+    const rests: Array<Micros> = []
+    const rest = (now: Micros): void => void rests.push(now)
     const path = new ToldSize()
     path.datagramSize = small
     const window = 2 ** 30
@@ -316,7 +356,7 @@ describe("deadlines", () => {
     }
     const policies = told(path, {
       congestionControl: { make: () => controller },
-      pacing: { make: () => ({ name: "none", paceAt: (now) => now, handleSent() {}, rest() {}, setDatagramSize() {} }) }
+      pacing: { make: () => ({ name: "none", paceAt: (now) => now, handleSent() {}, rest, setDatagramSize() {} }) }
     })
     const records = [new Uint8Array(12_000_000), new Uint8Array(12_000_000)]
     const bench = new Bench({ records, policies })
@@ -326,5 +366,6 @@ describe("deadlines", () => {
     bench.now += 20
     assert.deepStrictEqual(bench.send(), [])
     assert.isAbove(bench.link.deadline(), bench.now)
+    assert.strictEqual(rests.at(-1), bench.now, "time that passes now gives no credit")
   })
 })

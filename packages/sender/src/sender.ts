@@ -14,6 +14,7 @@ import {
   type RecordBatch,
   type RecordNumber,
   recordNumbersOfRun,
+  largestDatagram,
   smallestDatagram,
   type StreamName,
   tagLength
@@ -111,6 +112,10 @@ export class SenderLink {
     const pair: Pair = { sender: identity.publicKey, receiver: peerPublicKey }
     const secret = options.staticSecret ?? staticSecret(suite, identity.privateKey, peerPublicKey, pair)
     if (secret === undefined) throw new Error("the peer's public key is not one that X25519 accepts (spec §6.1)")
+    const size = options.datagramSize ?? smallestDatagram
+    if (!(size >= smallestDatagram && size <= largestDatagram)) {
+      throw new RangeError(`datagrams of ${size} B: ${smallestDatagram} to ${largestDatagram} B are possible`)
+    }
     this.keyId = keyIdOf(suite, identity.publicKey)
     this.#queueBytes = options.queueBytes ?? defaultQueueBytes
     this.#state = new SenderState({
@@ -123,7 +128,7 @@ export class SenderLink {
       generation: outbox.generation,
       recoveryCounters: noRecoveryCounts(),
       policies: options.policies ?? Policies.defaults,
-      datagramSize: options.datagramSize ?? smallestDatagram,
+      datagramSize: size,
       trace: options.trace ?? silentTrace,
       recordNumbersOfRun: options.recordNumbersOfRun ?? recordNumbersOfRun,
       ignoreCredit: options.faults?.ignoreCredit ?? false
@@ -266,9 +271,14 @@ export class SenderLink {
     if (state.forked) return 0
     if (state.isRunUsedUp) state.startFreshRun()
     if (state.refusal.active) return transmitter.isTryDue(now) ? transmitter.transmitTry(now, out, offset) : 0
-    if (state.run.recovery.ringIsFull()) return 0
+    if (state.run.recovery.ringIsFull()) {
+      state.run.recovery.setLimited(now, false)
+      return 0
+    }
     if (state.probeDue) return transmitter.transmitProbe(now, out, offset)
-    const length = transmitter.transmitPathProbe(now, out, offset) || transmitter.transmitWaiting(now, out, offset)
+    const length = state.run.recovery.isPathProbeUrgent
+      ? transmitter.transmitWaiting(now, out, offset) || transmitter.transmitPathProbe(now, out, offset)
+      : transmitter.transmitPathProbe(now, out, offset) || transmitter.transmitWaiting(now, out, offset)
     if (length > 0) return length
     if (state.packetDue || state.response !== undefined) return transmitter.transmitControl(now, out, offset)
     if (state.waitsForPeer && now >= state.questionAt) return transmitter.transmitQuestion(now, out, offset)

@@ -61,7 +61,7 @@ export class SenderRun {
   /** The last n of the current reply run; −1 before its first STORED. */
   n: RecordNumber = -1
 
-  /** Flights before this number have had their copy, or need none (brief §11). */
+  /** Flights before this number have had their copy, or need none (spec §14.9). */
   copyFrom: PacketNumber = 0
 
   readonly #offersOnly: boolean

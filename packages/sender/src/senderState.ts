@@ -149,9 +149,9 @@ export class SenderState {
    * What is in the air is no longer counted on: neither its loss nor its timeout means anything, and its records wait
    * again.
    */
-  forgetFlights(): void {
+  forgetFlights(now: Micros): void {
     const { recovery } = this.run
-    recovery.forgetFlights()
+    recovery.forgetFlights(now)
     this.run.resendFrom = recovery.nextNumber
     this.backlog.sendUnacknowledgedAgain()
     this.probeDue = false

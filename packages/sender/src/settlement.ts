@@ -11,8 +11,6 @@ export class Settlement {
   readonly #state: SenderState
   readonly #header: PacketHeader
   readonly #answer: Answer
-  /** The n of an inbox that lacks removed records; −1 while it does not. */
-
   /** `header` and `answer` are filled anew before each `handleAnswer`. */
   constructor(state: SenderState, header: PacketHeader, answer: Answer) {
     this.#state = state
@@ -70,7 +68,7 @@ export class Settlement {
     this.#settleLost()
     if (verdict !== "probe") return
     if (!backlog.hasUnstored) {
-      recovery.forgetFlights()
+      recovery.forgetFlights(now)
       silence.stopWaiting()
       return
     }
@@ -230,7 +228,7 @@ export class Settlement {
       if (!state.refusal.hear(now, reason)) return
       if (begins) {
         state.counters.refusals++
-        state.forgetFlights()
+        state.forgetFlights(now)
       }
       state.tell({ _tag: "Refused", reason })
       // A STORED below what was removed is not enough: it may be late word of a receiver that is gone (spec §8.7).
@@ -238,7 +236,7 @@ export class Settlement {
       state.trace.emit({ _tag: "Refused", at: now, reason })
     } else if (accepted && state.refusal.active) {
       state.refusal.end()
-      state.forgetFlights()
+      state.forgetFlights(now)
       state.tell({ _tag: "RefusalEnded" })
       state.trace.emit({ _tag: "RefusalEnded", at: now })
     }

@@ -55,6 +55,24 @@ describe("tail redundancy (spec §14.9)", () => {
     assert.deepStrictEqual(later, [], `${original!.number} is lost, and its records arrived`)
   })
 
+  it("sends nothing twice while records wait for credit", () => {
+    const bench = new Bench({
+      records: makeRecords(Array.from({ length: 200 }, () => 100)),
+      policies: { ...Policies.defaults, tailRedundancy: once, pathMtu: fixed }
+    })
+    bench.start(stored(0, { creditRecords: 20 }))
+    bench.transmit()
+    bench.now += roundTrip
+    bench.answer(list("Ack", ...bench.peer.packets.map(({ number }) => number)), stored(0, { creditRecords: 130 }))
+    assert.isAbove(bench.transmit().length, 0)
+    assert.isEmpty(bench.pass(roundTrip / 2))
+    assert.strictEqual(bench.link.counters.copiesSent, 0)
+    bench.answer(stored(0))
+    assert.isAbove(bench.transmit().length, 0)
+    bench.pass(roundTrip / 2)
+    assert.isAbove(bench.link.counters.copiesSent, 0, "nothing waits any more")
+  })
+
   it("sends nothing twice by default, nor while records wait", () => {
     const bench = resting(false)
     bench.append(makeRecords([40]))

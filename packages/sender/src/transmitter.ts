@@ -47,7 +47,7 @@ export class Transmitter {
   transmitWaiting(now: Micros, out: Uint8Array, offset: number): Bytes {
     const { run, datagramSize, hasSendable } = this.#state
     run.recovery.setLimited(now, !hasSendable)
-    if (!hasSendable) return this.#transmitCopy(now, out, offset)
+    if (!hasSendable) return this.#state.backlog.isAllSent ? this.#transmitCopy(now, out, offset) : 0
     if (!run.recovery.windowAllows(datagramSize) || this.#isPaced(now)) return 0
     const number = this.#begin(now, out, offset, datagramSize)
     const isFull = this.#fill(number, this.#state.reach)
@@ -66,7 +66,7 @@ export class Transmitter {
       this.#pathProbeAt = recovery.pathProbeAt
       return 0
     }
-    if (!recovery.hasRoom(recovery.pathProbeSize) || recovery.paceAt(now) > now) return 0
+    if (!recovery.isPathProbeUrgent && (!recovery.hasRoom(recovery.pathProbeSize) || this.#isPaced(now))) return 0
     const number = this.#begin(now, out, offset, recovery.pathProbeSize)
     this.#builder.addPathProbe()
     return this.#finish(now, number, false, "path probe")
@@ -118,7 +118,7 @@ export class Transmitter {
       backlog: { queue }
     } = state
     if (run.epochs.epoch > 0 && state.silence.isLong(now)) state.startSilentRecovery()
-    if (run.recovery.ringIsFull()) run.recovery.forgetFlights()
+    if (run.recovery.ringIsFull()) run.recovery.forgetFlights(now)
     state.counters.triesSent++
     const { mayCarryRecords } = run
     const number = this.#begin(now, out, offset)
@@ -128,7 +128,7 @@ export class Transmitter {
   }
 
   /**
-   * What is in flight, once more, if tail redundancy wants it: the application leaves the window unused (brief §11). The
+   * What is in flight, once more, if tail redundancy wants it: the application leaves the window unused (spec §14.9). The
    * copy takes the spans over from the original.
    */
   #transmitCopy(now: Micros, out: Uint8Array, offset: number): Bytes {

@@ -58,13 +58,8 @@ const rowOf = (id: string): Row => {
   return row
 }
 
-/** Rows whose wall time counts come last, when nothing else runs. */
-const measure = async ({ chosen, jobs }: Options): Promise<void> => {
-  const runner = new Runner(jobs, (line) => console.error(line))
-  for (const row of chosen.toSorted((a, b) => Number(a.alone ?? false) - Number(b.alone ?? false))) {
-    writeRuns(row.id, await runner.run(row))
-  }
-}
+const measure = ({ chosen, jobs }: Options): Promise<void> =>
+  new Runner(jobs, (line) => console.error(line)).run(chosen, (row, runs) => writeRuns(row.id, runs))
 
 const writePage = (): void => {
   const remarks = readFileSync(join(import.meta.dirname, "remarks.md"), "utf8")

@@ -3,7 +3,7 @@ import { niceTop } from "../plot.ts"
 import type { RawRun, Row } from "./row.ts"
 import { type Group, groups } from "./row.ts"
 import { type Bar, barPlot, linePlot } from "./svg.ts"
-import { judge, type RunsOf, type Verdict } from "./verdict.ts"
+import { judge, mainRuns, type RunsOf, twinRun, type Verdict } from "./verdict.ts"
 
 /**
  * The page of measurements and its plots, made from raw results alone: the same results give the same bytes.
@@ -23,7 +23,7 @@ export const makePage = (rows: ReadonlyArray<Row>, runsOf: RunsOf, remarks: stri
     return ofGroup.length === 0 ? [] : [section(groups[group], ofGroup, runsOf)]
   })
   const pictures = [...plots.keys()].map((file) => `![${file.replace(/\.svg$/, "")}](lossy-paths/${file})`)
-  const parts = [preface, summaryOf(rows, runsOf), ...pictures, ...sections, remarks.trim()]
+  const parts = [preface, summaryOf(rows, runsOf), codeOf(rows, runsOf), ...pictures, ...sections, remarks.trim()]
   return { markdown: `${parts.filter((part) => part !== "").join("\n\n")}\n`, plots }
 }
 
@@ -34,12 +34,16 @@ production driver and machines. \`npm run --silent measure\` makes this page fro
 the raw results lie beside it, one file of JSON lines per row, with the arguments of each run. \`measure --only
 ROW,ROW\` repeats rows, \`--page-only\` makes the page again from what is there.
 
-Forward, all flows pass one bottleneck of 50 Mbit/s with a drop-tail queue of one RTT (bytes on the wire, 28 B of IP
-and UDP headers per datagram included), then half the RTT ± jitter and random loss. The way back has delay, jitter and
-loss and no bottleneck: answers do not queue behind data. Loss and jitter act in both directions, as on the emulated
-path that the figures of others come from. Records have 1,013 B. Goodput counts record bytes when they are first
-received, after the first 2 s. "each" bars hold for every seed, the others for the median. The last columns are known
-figures of others on the same kind of path: quinn 0.11, ngtcp2 1.25, TCP CUBIC of a Linux kernel.`
+If a row says nothing else: forward, all flows pass one bottleneck of 50 Mbit/s with a drop-tail queue of one RTT
+(bytes on the wire, 28 B of IP and UDP headers per datagram included), then half the RTT ± jitter and random loss. The
+way back has delay, jitter and loss and no bottleneck: answers do not queue behind data. Loss and jitter act in both
+directions, as on the emulated path that the figures of others come from. Records have 1,013 B. Goodput counts record
+bytes when they are first received; rows of goodput leave out the first 2 s.
+
+"each" bars hold for every seed, the others for the median. Without jitter, loss and events the seeds of a row differ
+in keys only. Delay steps, blackouts, black holes and idle times come a part of a second or some part of a few round
+trips later with each seed, so that each meets the path in another state. The last columns are known figures of others
+on the same kind of path: quinn 0.11, ngtcp2 1.25, TCP CUBIC of a Linux kernel.`
 
 const summaryOf = (rows: ReadonlyArray<Row>, runsOf: RunsOf): string => {
   const verdicts = rows.flatMap((row) => judge(row, runsOf))
@@ -49,6 +53,22 @@ const summaryOf = (rows: ReadonlyArray<Row>, runsOf: RunsOf): string => {
   const absent = count("missing") > 0 ? ` ${count("missing")} are not measured.` : ""
   const bad = missed.length > 0 ? ` Missed: ${missed.join(", ")}.` : ""
   return `**${count("holds")} of ${judged} bars hold.**${bad}${absent}`
+}
+
+/** With which code was measured; if it was not one for all, what with which. */
+const codeOf = (rows: ReadonlyArray<Row>, runsOf: RunsOf): string => {
+  const found = rows.flatMap((row) => {
+    const twin = twinRun(row, runsOf)
+    return [...mainRuns(row, runsOf), ...(twin === undefined ? [] : [twin])]
+  })
+  const codes = [...new Set(found.map(({ code }) => code))]
+  if (codes.length === 0) return ""
+  if (codes.length === 1) return `Measured with code \`${codes[0]}\` (a digest of the sources).`
+  const parts = codes.map((code) => {
+    const ids = new Set(found.filter((run) => run.code === code).map(({ row }) => `\`${row}\``))
+    return `\`${code}\`: ${[...ids].join(", ")}`
+  })
+  return `Measured with **mixed code** (digests of the sources). ${parts.join("; ")}.`
 }
 
 const section = (title: string, rows: ReadonlyArray<Row>, runsOf: RunsOf): string => {
@@ -96,7 +116,7 @@ const plotsOf = (rows: ReadonlyArray<Row>, runsOf: RunsOf): ReadonlyMap<string, 
   const bars = rows.filter(({ group }) => group === "clean" || group === "loss").flatMap((row) => barOf(row, runsOf))
   if (bars.length > 0) plots.set("goodput.svg", barPlot("Goodput by path, Mbit/s; the red mark is the bar", bars))
   for (const row of rows) {
-    const run = runsOf(row.id).find(({ result }) => result.series !== undefined)
+    const run = mainRuns(row, runsOf).find(({ result }) => result.series !== undefined)
     if (run !== undefined)
       plots.set(`${row.id}.svg`, row.group === "share" ? sharePlot(row, run) : windowPlot(row, run))
   }
@@ -106,12 +126,10 @@ const plotsOf = (rows: ReadonlyArray<Row>, runsOf: RunsOf): ReadonlyMap<string, 
 /** A bar for a row that has a bar of goodput. */
 const barOf = (row: Row, runsOf: RunsOf): ReadonlyArray<Bar> => {
   const check = row.checks.find(({ what }) => what.startsWith("goodput, "))
-  const values = runsOf(row.id)
-    .filter(({ variant }) => variant === "main")
-    .map(({ result }) => result.goodput_mbit_s)
+  const values = mainRuns(row, runsOf).map(({ result }) => result.goodput_mbit_s)
   if (check === undefined || values.length === 0) return []
   const { least, leastOf } = check
-  const others = leastOf === undefined ? [] : runsOf(leastOf.row).filter(({ variant }) => variant === "main")
+  const others = leastOf === undefined ? [] : mainRuns(leastOf.row, runsOf)
   const mark = least ?? (leastOf?.factor ?? 0) * median(others.map(({ result }) => result.goodput_mbit_s))
   return [
     {
@@ -138,4 +156,7 @@ const sharePlot = (row: Row, { result, seed }: RawRun): string => {
   return linePlot(`Goodput beside TCP: RTT ${rttOf(row)}, seed ${seed}`, "Mbit/s", 50, [ours, theirs])
 }
 
-const rttOf = (row: Row): string => `${row.args[row.args.indexOf("--rtt") + 1]} ms`
+const rttOf = (row: Row): string => {
+  const args = row.argsOf(1)
+  return `${args[args.indexOf("--rtt") + 1]} ms`
+}

@@ -10,17 +10,22 @@ export interface Row {
   readonly group: Group
   /** The path, for a person. */
   readonly title: string
-  /** Arguments of `sim`, without seed and --json. */
-  readonly args: ReadonlyArray<string>
+  /** Arguments of `sim` for a seed, without --seed and --json. */
+  readonly argsOf: (seed: number) => ReadonlyArray<string>
   readonly seeds: number
   readonly checks: ReadonlyArray<Check>
   /** Another run of seed 1 that must have the same digest: with these arguments more. */
-  readonly twin?: { readonly what: string; readonly args: ReadonlyArray<string> }
+  readonly twin?: Twin
   /** Keeps goodput and window over time of seed 1, for a plot. */
   readonly plotted?: boolean
   /** Runs when nothing else does, because its wall time is judged. */
   readonly alone?: boolean
   readonly known?: Known
+}
+
+export interface Twin {
+  readonly what: string
+  readonly args: ReadonlyArray<string>
 }
 
 export const groups = {
@@ -34,7 +39,7 @@ export const groups = {
 } as const
 export type Group = keyof typeof groups
 
-/** What others reach on the same path (shared/brief/evidence.md, seeds of this project). */
+/** What others reach on the same path (measured on an emulated path, with real kernels). */
 export interface Known {
   readonly quinn: string
   readonly ngtcp2: string
@@ -50,7 +55,7 @@ export interface Check {
   readonly least?: number
   readonly most?: number
   /** The bar is this much of the median of the same figure of another row. */
-  readonly leastOf?: { readonly row: string; readonly factor: number }
+  readonly leastOf?: { readonly row: Row; readonly factor: number }
   readonly digits: number
 }
 
@@ -60,5 +65,7 @@ export interface RawRun {
   readonly variant: "main" | "twin"
   readonly seed: number
   readonly args: ReadonlyArray<string>
+  /** Names the code that ran (`code.ts`). */
+  readonly code: string
   readonly result: SimResult
 }

@@ -1,5 +1,5 @@
 import { median } from "../percentile.ts"
-import type { Check, RawRun, Row } from "./row.ts"
+import type { Check, RawRun, Row, Twin } from "./row.ts"
 
 /** Judges raw runs by the bars of their rows. */
 
@@ -12,7 +12,7 @@ export interface Verdict {
   readonly least: number | string
   readonly most: number | string
   readonly seeds: number
-  /** `told`: there is no bar. `missing`: there are no runs, or fewer than there should be. */
+  /** `told`: there is no bar. `missing`: a run of it, or of the row that its bar depends on, is not there. */
   readonly state: "holds" | "missed" | "missing" | "told"
 }
 
@@ -21,11 +21,11 @@ export type RunsOf = (row: string) => ReadonlyArray<RawRun>
 /** One verdict for each check of a row, and for its twin. */
 export const judge = (row: Row, runsOf: RunsOf): ReadonlyArray<Verdict> => {
   const verdicts = row.checks.map((check) => judgeCheck(row, check, runsOf))
-  return row.twin === undefined ? verdicts : [...verdicts, judgeTwin(row, row.twin.what, runsOf(row.id))]
+  return row.twin === undefined ? verdicts : [...verdicts, judgeTwin(row, row.twin, runsOf)]
 }
 
 const judgeCheck = (row: Row, check: Check, runsOf: RunsOf): Verdict => {
-  const runs = mainRuns(runsOf(row.id))
+  const runs = mainRuns(row, runsOf)
   const found = runs.map(({ result }) => check.of(result))
   const values = found.filter((value) => value !== null)
   const bounds = boundsOf(check, runsOf)
@@ -54,9 +54,9 @@ const judgeCheck = (row: Row, check: Check, runsOf: RunsOf): Verdict => {
   }
 }
 
-const judgeTwin = (row: Row, what: string, runs: ReadonlyArray<RawRun>): Verdict => {
-  const main = mainRuns(runs).find(({ seed }) => seed === 1)?.result.trace_digest
-  const twin = runs.find(({ variant }) => variant === "twin")?.result.trace_digest
+const judgeTwin = (row: Row, { what }: Twin, runsOf: RunsOf): Verdict => {
+  const main = mainRuns(row, runsOf).find(({ seed }) => seed === 1)?.result.trace_digest
+  const twin = twinRun(row, runsOf)?.result.trace_digest
   const state = main === undefined || twin === undefined ? "missing" : main === twin ? "holds" : "missed"
   return { row, what, bar: "equal", median: twin ?? "–", least: "", most: "", seeds: 1, state }
 }
@@ -66,11 +66,11 @@ interface Bounds {
   readonly most?: number | undefined
 }
 
-/** Undefined while the row that the bar depends on was not measured. */
+/** Undefined while the row that the bar depends on was not measured whole. */
 const boundsOf = ({ least, leastOf, most, of }: Check, runsOf: RunsOf): Bounds | undefined => {
   if (leastOf === undefined) return { least, most }
-  const others = mainRuns(runsOf(leastOf.row)).map(({ result }) => of(result) ?? Number.NaN)
-  return others.length === 0 ? undefined : { least: leastOf.factor * median(others), most }
+  const others = mainRuns(leastOf.row, runsOf).map(({ result }) => of(result) ?? Number.NaN)
+  return others.length < leastOf.row.seeds ? undefined : { least: leastOf.factor * median(others), most }
 }
 
 const barOf = ({ digits, judged, leastOf }: Check, bounds: Bounds | undefined): string => {
@@ -80,9 +80,25 @@ const barOf = ({ digits, judged, leastOf }: Check, bounds: Bounds | undefined): 
   if (least !== undefined && least === most) return `${which}= ${least}`
   if (least !== undefined && most !== undefined) return `${which}${text(least)}–${text(most)}`
   if (least !== undefined)
-    return `${which}≥ ${text(least)}${leastOf === undefined ? "" : ` (${leastOf.factor} of ${leastOf.row})`}`
+    return `${which}≥ ${text(least)}${leastOf === undefined ? "" : ` (${leastOf.factor} of ${leastOf.row.id})`}`
   return most === undefined ? "" : `${which}≤ ${text(most)}`
 }
 
-const mainRuns = (runs: ReadonlyArray<RawRun>): ReadonlyArray<RawRun> =>
-  runs.filter(({ variant }) => variant === "main")
+/** The runs of a row as it is now: of other arguments or seeds none counts, and of each seed one. */
+export const mainRuns = (row: Row, runsOf: RunsOf): ReadonlyArray<RawRun> => {
+  const runs = runsOf(row.id).filter(({ variant }) => variant === "main")
+  return Array.from({ length: row.seeds }, (_, i) => i + 1).flatMap((seed) => {
+    const args = row.argsOf(seed)
+    return runs.find((run) => run.seed === seed && areEqual(run.args, args)) ?? []
+  })
+}
+
+/** The run beside that of seed 1, if the row asks for one and it was made. */
+export const twinRun = (row: Row, runsOf: RunsOf): RawRun | undefined => {
+  if (row.twin === undefined) return undefined
+  const args = [...row.argsOf(1), ...row.twin.args]
+  return runsOf(row.id).find((run) => run.variant === "twin" && run.seed === 1 && areEqual(run.args, args))
+}
+
+const areEqual = (some: ReadonlyArray<string>, others: ReadonlyArray<string>): boolean =>
+  some.length === others.length && some.every((word, i) => word === others[i])

@@ -26,17 +26,12 @@ export interface CongestionController {
    * Congestion was found; `sentAt` is when the newest lost packet was sent, and `part` how much of a full reduction it is
    * worth. If it made a reduction, and there is one per round trip, returns the state from just before.
    */
-  handleCongestion(now: Micros, sentAt: Micros, part?: number): CongestionState | undefined
+  handleCongestion(now: Micros, sentAt: Micros, part: number): CongestionState | undefined
   /**
    * All losses since `before` was returned proved late: goes back to it whole, but never below the present window. The
    * time since then counts for no growth (spec §14.3).
    */
   undo(now: Micros, before: CongestionState): void
-  /**
-   * The path lost packets for another reason than congestion, and all that was in flight: begins again with the initial
-   * window, in slow start up to the window of before (spec §14.8).
-   */
-  handleRestart(now: Micros): void
   /** Nothing got through for three probe timeouts (RFC 9002 §7.6). Follows a `handleCongestion` for the same losses. */
   handlePersistentCongestion(now: Micros): void
   setDatagramSize(bytes: Bytes): void

@@ -38,7 +38,7 @@ for (const [name, make] of makers) {
         [170, 160]
       ] as const
       assert.deepStrictEqual(
-        reductions.map(([now, sentAt]) => controller.handleCongestion(now, sentAt) !== undefined),
+        reductions.map(([now, sentAt]) => controller.handleCongestion(now, sentAt, 1) !== undefined),
         [true, false, false, true, false]
       )
     })
@@ -83,7 +83,7 @@ for (const [name, make] of makers) {
       // packet, and the first goes in the very microsecond of the reduction.
       const controller = make(options)
       const rtt = roundTrip(10_000)
-      for (let i = 1; i <= 20; i++) controller.handleCongestion(i * second, i * second - 1)
+      for (let i = 1; i <= 20; i++) controller.handleCongestion(i * second, i * second - 1, 1)
       assert.isAtMost(controller.window, 2 * datagram + datagram - 1)
       let now = 20 * second
       for (let round = 0; round < 200; round++) {
@@ -107,38 +107,16 @@ for (const [name, make] of makers) {
       assert.closeTo(reduced[2]!, reduced[0]! / 100, 0.002)
     })
 
-    it("restarts at the initial window, in slow start up to the window of before, and never above it", () => {
-      const controller = make(options)
-      const rtt = roundTrip(20_000)
-      reducedAt(controller, 100, second, rtt)
-      const before = controller.window
-      controller.handleRestart(second + 1)
-      assert.strictEqual(controller.window, 12_000)
-      assert.isTrue(controller.inSlowStart)
-      assert.deepStrictEqual(roundTrips(controller, second + 1, 2, rtt), [20, 40])
-      roundTrips(controller, second + 40_000, 40, rtt)
-      assert.isFalse(controller.inSlowStart)
-      const grown = controller.window
-      assert.isAbove(grown, before)
-      controller.handleRestart(second + 840_000)
-      const fourth = roundTrips(controller, second + 840_000, 4, rtt)[3]! * datagram
-      assert.isAtLeast(fourth, grown)
-      assert.isAtMost(fourth, grown + 3 * datagram)
-      controller.handlePersistentCongestion(2 * second)
-      controller.handleRestart(2 * second)
-      assert.strictEqual(controller.window, 2 * datagram)
-    })
-
     it("goes on after an undo like one that never reduced, apart from the time that passed", () => {
       for (let seed = 1; seed <= 60; seed++) {
         const [disturbed, calm] = [make(options), make(options)]
         const away = between(seed)(1, 5 * second)
         for (const controller of [disturbed, calm]) wander(controller, seed, 0)
         const now = disturbedAt
-        const before = disturbed.handleCongestion(now, now)!
+        const before = disturbed.handleCongestion(now, now, 1)!
         // The episode goes on: further reductions, and answers that grow nothing much.
-        disturbed.handleCongestion(now + Math.floor(away / 3), now + Math.floor(away / 3))
-        disturbed.handleCongestion(now + Math.floor(away / 2), now + Math.floor(away / 2))
+        disturbed.handleCongestion(now + Math.floor(away / 3), now + Math.floor(away / 3), 1)
+        disturbed.handleCongestion(now + Math.floor(away / 2), now + Math.floor(away / 2), 1)
         disturbed.undo(now + away, before)
         assert.strictEqual(disturbed.window, calm.window, `seed ${seed}`)
         assert.strictEqual(disturbed.inSlowStart, calm.inSlowStart, `seed ${seed}`)
@@ -150,14 +128,14 @@ for (const [name, make] of makers) {
     it("never lowers the window by an undo, and never exceeds the largest", () => {
       const rtt = roundTrip(20_000)
       const controller = make({ ...options, largestWindow: 50 * datagram })
-      const before = controller.handleCongestion(second, second)!
+      const before = controller.handleCongestion(second, second, 1)!
       for (let i = 0; i < 30_000; i++) controller.handleAcknowledged(2 * second + i, datagram, 2 * second, rtt, true)
       assert.isAbove(controller.window, 12_000)
       const { window } = controller
       controller.undo(3 * second, before)
       assert.strictEqual(controller.window, window)
       const atTheTop = make({ ...options, largestWindow: 11_000 })
-      const top = atTheTop.handleCongestion(second, second)!
+      const top = atTheTop.handleCongestion(second, second, 1)!
       atTheTop.setDatagramSize(1_452)
       atTheTop.undo(2 * second, top)
       assert.strictEqual(atTheTop.window, 11_000)
@@ -185,7 +163,7 @@ const wander = (controller: CongestionController, seed: number, from: number): A
     const acknowledgedAt = now + rtt.latest
     for (let i = any(0, 30); i > 0; i--)
       controller.handleAcknowledged(acknowledgedAt, datagram, now, rtt, any(0, 9) > 0)
-    if (from === 0 && any(0, 15) === 0) controller.handleCongestion(acknowledgedAt, now)
+    if (from === 0 && any(0, 15) === 0) controller.handleCongestion(acknowledgedAt, now, 1)
     now = acknowledgedAt
     windows.push(controller.window)
   }
@@ -250,8 +228,6 @@ class Fuzz {
       }
       case "undo":
         return void (this.#states.length > 0 && controller.undo(now, this.#states[any(0, this.#states.length - 1)]!))
-      case "restart":
-        return controller.handleRestart(now)
       case "late":
         return controller.handleLate(now)
       case "persistent":
@@ -271,7 +247,6 @@ const calls = [
   "late",
   "congestion",
   "undo",
-  "restart",
   "persistent",
   "size"
 ] as const

@@ -15,7 +15,8 @@ const reductionFactor = 0.7
 /** RFC 9438 §4.1: C, in datagrams per second cubed. */
 const steepness = 0.4
 /**
- * RFC 9438 §4.3: the estimate grows by this many datagrams per round trip, 0.53, before and after the former maximum.
+ * The estimate grows by this many datagrams per round trip, 0.53: before the former maximum as RFC 9438 §4.3 has it, and
+ * beyond it too, where that has 1 (spec §14.4).
  */
 const renoGrowth = (3 * (1 - reductionFactor)) / (1 + reductionFactor)
 const microsPerSecond = 1_000_000
@@ -94,7 +95,7 @@ export class Cubic implements CongestionController {
     this.#acknowledgedAt = now
     this.#probeTimeout = rtt.probeTimeout()
     if (sentAt <= this.#state.recoveryStart) return
-    if (!windowLimited) this.#skipTime(now - this.#state.countedAt, now)
+    if (!windowLimited) this.#passUnused(now, rtt)
     else if (this.inSlowStart) this.#growInSlowStart(bytes)
     else this.#growInAvoidance(now, bytes, rtt)
   }
@@ -104,7 +105,7 @@ export class Cubic implements CongestionController {
   }
 
   /** RFC 9438 §4.6, with fast convergence (§4.7). */
-  handleCongestion(now: Micros, sentAt: Micros, part = 1): CongestionState | undefined {
+  handleCongestion(now: Micros, sentAt: Micros, part: number): CongestionState | undefined {
     const state = this.#state
     if (sentAt <= state.recoveryStart) return undefined
     const before: SavedState = { ...state, savedAt: now }
@@ -118,21 +119,17 @@ export class Cubic implements CongestionController {
     return before
   }
 
-  /** The curve goes on from where it was, as if the time since had not been (RFC 9438 §4.9.2 leaves that open). */
+  /**
+   * Other than RFC 9438 §4.9.2 has it, the time since counts for nothing: the window was not there to be used. Where the
+   * window has grown beyond the former one meanwhile, a curve begins at it.
+   */
   undo(now: Micros, before: CongestionState): void {
     const { window } = this.#state
     const { savedAt, ...state } = before as SavedState
     this.#state = state
+    if (window > state.window) state.hasEpoch = false
     state.window = this.#bound(Math.max(window, state.window))
     this.#skipTime(now - savedAt, now)
-  }
-
-  /** The curve, if there was one, ends; slow start leads back to it. */
-  handleRestart(_now: Micros): void {
-    const state = this.#state
-    state.slowStartThreshold = Math.max(state.slowStartThreshold, state.window)
-    state.window = this.#bound(Math.min(state.window, initialWindow(this.#datagramSize)))
-    state.hasEpoch = false
   }
 
   /**
@@ -168,6 +165,21 @@ export class Cubic implements CongestionController {
     if (!state.hasEpoch) return
     state.epochStart = Math.min(now, state.epochStart + length)
     state.countedAt = Math.min(now, state.countedAt + length)
+  }
+
+  /**
+   * Time in which the window was not used is no part of the curve. The estimate goes on, but only back to where the window
+   * was: a link with a few records a second would else never regain it (spec §14.4).
+   */
+  #passUnused(now: Micros, rtt: RoundTripTime): void {
+    const state = this.#state
+    if (this.inSlowStart) return
+    if (!state.hasEpoch) this.#beginEpoch(now)
+    const elapsed = now - state.countedAt
+    const regained = state.estimateByTime + (renoGrowth * this.#datagramSize * elapsed) / rtt.smoothed
+    state.estimateByTime = Math.max(state.estimateByTime, Math.min(regained, state.plateau))
+    state.epochStart = Math.min(now, state.epochStart + elapsed)
+    state.countedAt = now
   }
 
   #growInSlowStart(bytes: Bytes): void {

@@ -53,7 +53,7 @@ export class NewReno implements CongestionController {
 
   handleLate(): void {}
 
-  handleCongestion(now: Micros, sentAt: Micros, part = 1): CongestionState | undefined {
+  handleCongestion(now: Micros, sentAt: Micros, part: number): CongestionState | undefined {
     const state = this.#state
     if (sentAt <= state.recoveryStart) return undefined
     const before = { ...state }
@@ -67,12 +67,6 @@ export class NewReno implements CongestionController {
     const { window } = this.#state
     this.#state = { ...(before as NewRenoState) }
     this.#state.window = this.#bound(Math.max(window, this.#state.window))
-  }
-
-  handleRestart(): void {
-    const state = this.#state
-    state.slowStartThreshold = Math.max(state.slowStartThreshold, state.window)
-    state.window = this.#bound(Math.min(state.window, initialWindow(this.#datagramSize)))
   }
 
   handlePersistentCongestion(): void {

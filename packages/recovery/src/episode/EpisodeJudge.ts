@@ -19,4 +19,6 @@ export interface EpisodeJudge {
   handleLate(): CongestionState | undefined
   /** A flight of the episode was lost indeed. */
   handleGivenUp(): void
+  /** No flight is counted on any more: the episode, if there is one, ends without a verdict. */
+  handleForgotten(): void
 }

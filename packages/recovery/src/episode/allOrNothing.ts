@@ -37,6 +37,10 @@ export class AllOrNothing implements EpisodeJudge {
     return this.unsettled === 0 ? this.#before : undefined
   }
 
+  handleForgotten(): void {
+    this.unsettled = 0
+  }
+
   handleGivenUp(): void {
     assert(this.unsettled > 0)
     this.unsettled--

@@ -17,6 +17,10 @@ export class NeverUndo implements EpisodeJudge {
     this.unsettled--
   }
 
+  handleForgotten(): void {
+    this.unsettled = 0
+  }
+
   handleGivenUp(): void {
     this.unsettled--
   }

@@ -33,8 +33,8 @@ export class AdaptiveLossDetector implements LossDetector {
     this.#events = 0
     this.#morePackets = Math.max(this.#morePackets, depth + 1 - packetThreshold)
     // Reckoned from smoothed alone: the latest sample may be that of this very flight.
-    const lateness = age - timeThreshold * rtt.smoothed - this.#moreTime
-    if (lateness < 0) return
+    const lateness = age + 1 - timeThreshold * rtt.smoothed - this.#moreTime
+    if (lateness <= 0) return
     const wider = this.#moreTime + Math.max(lateness, leastWidening * rtt.minimum)
     this.#moreTime = Math.min(wider, mostWidening * rtt.smoothed)
   }

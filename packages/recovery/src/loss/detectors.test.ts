@@ -49,9 +49,9 @@ class DetectorByTheText {
   late(depth: number, age: Micros, rtt: RoundTripTime): void {
     if (!this.learns) return
     this.events = 0
-    const lateness = age - ((9 / 8) * rtt.smoothed + this.wider)
+    const lateness = age + 1 - ((9 / 8) * rtt.smoothed + this.wider)
     this.packets = Math.max(this.packets, depth + 1)
-    if (lateness < 0) return
+    if (lateness <= 0) return
     this.wider = Math.min(this.wider + Math.max(lateness, rtt.minimum / 4), 2 * rtt.smoothed)
   }
 
@@ -234,11 +234,28 @@ describe("adaptive loss detection", () => {
   it("widens the time threshold by the lateness, at least a quarter of the minimum RTT", () => {
     const detector = adaptive()
     detector.handleLate(1, base + 60 * ms, rtt)
-    assert.deepStrictEqual(thresholds(detector), [3, 60 * ms])
-    detector.handleLate(1, base + 60 * ms, rtt)
-    assert.deepStrictEqual(thresholds(detector), [3, 85 * ms], "late by nothing: by the least step")
-    detector.handleLate(1, base + 85 * ms - 1, rtt)
-    assert.deepStrictEqual(thresholds(detector), [3, 85 * ms], "not late by time")
+    assert.deepStrictEqual(thresholds(detector), [3, 60 * ms + 1])
+    detector.handleLate(1, base + 60 * ms + 1, rtt)
+    assert.deepStrictEqual(thresholds(detector), [3, 85 * ms + 1], "late by 1 µs: by the least step")
+    detector.handleLate(1, base + 85 * ms, rtt)
+    assert.deepStrictEqual(thresholds(detector), [3, 85 * ms + 1], "not late by time")
+  })
+
+  it("widens so far that a flight of that very age is not lost again, and no further for a second one", () => {
+    const any = between(23)
+    for (let i = 0; i < 200; i++) {
+      const detector = adaptive()
+      const [depth, age] = [any(1, 50), any(1, base + 200 * ms - 1)]
+      detector.handleLate(depth, age, rtt)
+      const ring = new FlightRing(64)
+      for (let number = 0; number <= depth; number++) ring.add(0, datagram)
+      const list = new NumberList()
+      detector.judge(ring, rtt, depth, age, list)
+      assert.strictEqual(list.length, 0, `${depth} numbers below, ${age} µs old`)
+      const before = thresholds(detector)
+      detector.handleLate(depth, age, rtt)
+      assert.deepStrictEqual(thresholds(detector), before)
+    }
   })
 
   it("is not fooled by a latest sample that is as large as the lateness: it may be that of the late flight", () => {
@@ -247,7 +264,7 @@ describe("adaptive loss detection", () => {
     spiked.update(180 * ms, 0)
     assert.strictEqual(spiked.smoothed, 110 * ms)
     detector.handleLate(1, 180 * ms, spiked)
-    assert.strictEqual(timeThresholdOf(detector, rtt) - base, 180 * ms - (9 / 8) * 110 * ms)
+    assert.strictEqual(timeThresholdOf(detector, rtt) - base, 180 * ms + 1 - (9 / 8) * 110 * ms)
   })
 
   it("widens the time threshold by two smoothed RTTs altogether, not more", () => {
@@ -268,7 +285,7 @@ describe("adaptive loss detection", () => {
 
   it("halves both after 16 congestion events in a row without a late flight, and again after 16 more", () => {
     const detector = adaptive()
-    detector.handleLate(42, base + 80 * ms, rtt)
+    detector.handleLate(42, base + 80 * ms - 1, rtt)
     const seen: Array<readonly [number, number]> = []
     for (let event = 1; event <= 32; event++) {
       detector.handleCongestion()
@@ -284,7 +301,7 @@ describe("adaptive loss detection", () => {
 
   it("counts the events anew from a late flight, even one that widens nothing", () => {
     const detector = adaptive()
-    detector.handleLate(42, base + 80 * ms, rtt)
+    detector.handleLate(42, base + 80 * ms - 1, rtt)
     for (let event = 0; event < 15; event++) detector.handleCongestion()
     detector.handleLate(1, 10 * ms, rtt)
     for (let event = 0; event < 15; event++) detector.handleCongestion()

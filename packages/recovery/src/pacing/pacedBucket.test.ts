@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { between } from "../../test/random.ts"
 import { RoundTripTime } from "../roundTripTime.ts"
 import { PacedBucket } from "./pacedBucket.ts"
 
@@ -119,5 +120,27 @@ describe("Pacer (spec §14.7)", () => {
     const before = fixture.pacer.paceAt(0)
     fixture.pacer.handleSent(0, datagram)
     assert.closeTo(fixture.pacer.paceAt(0) - before, 8_000, 1)
+  })
+
+  it("never lets more go in a round trip than the windows of that time and a burst", () => {
+    const path = { window: 100 * 1_200, inSlowStart: false }
+    const rtt = new RoundTripTime()
+    rtt.update(20_000, 0)
+    for (let seed = 1; seed <= 20; seed++) {
+      const any = between(seed)
+      const pacer = new PacedBucket({ controller: path, rtt, datagramSize: 1_200 })
+      const sent: Array<number> = []
+      for (let now = 0; now < 200_000; now += any(0, 1) === 0 ? any(1, 100) : any(1, 4_000)) {
+        while (pacer.paceAt(now) <= now) {
+          pacer.handleSent(now, 1_200)
+          sent.push(now)
+        }
+      }
+      for (const from of sent) {
+        const inRoundTrip = sent.filter((at) => at >= from && at < from + 20_000).length
+        // 1.25 windows, a burst of 2 ms' worth, and what a timer 4 ms late had missed.
+        assert.isAtMost(inRoundTrip, 125 + 13 + 26, `seed ${seed}`)
+      }
+    }
   })
 })

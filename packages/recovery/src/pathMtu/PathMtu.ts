@@ -1,6 +1,7 @@
 import type { Bytes } from "@pure-link/wire"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
+import { BlackHole } from "./blackHole.ts"
 import { Discovery } from "./discovery.ts"
 import { FixedSize } from "./fixedSize.ts"
 import type { PathMtuDiscovery } from "./PathMtuDiscovery.ts"
@@ -17,9 +18,9 @@ export class PathMtu extends Context.Service<
   { readonly make: (options: PathMtuOptions) => PathMtuDiscovery }
 >()("@pure-link/recovery/PathMtu") {
   /** Probes for larger datagrams, and returns from black holes (spec §14.8). The default. */
-  static readonly layerDiscovery = Layer.succeed(this, { make: (o) => new Discovery(o.datagramSize, true) })
+  static readonly layerDiscovery = Layer.succeed(this, { make: (o) => new Discovery(o.datagramSize, new BlackHole()) })
   /** Probes, and falls into black holes: to compare with. */
-  static readonly layerWithoutBlackHoles = Layer.succeed(this, { make: (o) => new Discovery(o.datagramSize, false) })
+  static readonly layerWithoutBlackHoles = Layer.succeed(this, { make: (o) => new Discovery(o.datagramSize) })
   /** Always the size to begin with. */
   static readonly layerFixed = Layer.succeed(this, { make: (o) => new FixedSize(o.datagramSize) })
 }

@@ -13,6 +13,11 @@ export interface PathMtuDiscovery {
   readonly probeSize: Bytes
   /** When that probe may go; never while none is wanted. */
   readonly probeAt: Micros
+  /**
+   * Large packets go unanswered, and it is not known yet whether because of their size. Then the probe is urgent: it goes
+   * beyond the window, after what waits.
+   */
+  readonly isSuspicious: boolean
   /** The path answers: its first round trip was measured. */
   handleRoundTrip(now: Micros): void
   handleProbeSent(now: Micros, number: PacketNumber): void
@@ -21,14 +26,14 @@ export interface PathMtuDiscovery {
   /** Any flight was declared lost. */
   handleLost(now: Micros, number: PacketNumber, bytes: Bytes, sentAt: Micros): void
   /** A packet goes because of a probe timeout. */
-  handleTimeoutProbe(number: PacketNumber, bytes: Bytes): void
+  handleTimeoutProbe(bytes: Bytes): void
   /** A probe timeout expired; `next` is the number that the next packet takes. */
-  handleProbeTimeout(now: Micros, next: PacketNumber): void
+  handleProbeTimeout(next: PacketNumber): void
   /** Nothing in flight is counted on any more. */
-  handleForgotten(): void
+  handleForgotten(now: Micros): void
   /**
    * If it has just become certain that flights vanish by their size, the number from which on all larger than
-   * `datagramSize` did; never otherwise. Asked once after each answer; their loss is no congestion.
+   * `datagramSize` did; never otherwise. Told once; their loss is no congestion.
    */
   takeVanished(): PacketNumber
 }

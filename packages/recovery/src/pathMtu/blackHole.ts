@@ -1,12 +1,12 @@
-import { type Bytes, type Micros, never, type PacketNumber, smallestDatagram } from "@pure-link/wire"
+import { type Bytes, type Micros, type PacketNumber, smallestDatagram } from "@pure-link/wire"
 
 /**
  * A path that swallows large datagrams and carries small ones (RFC 8899 §4.3, spec §14.8). Two signs give it away:
  *
  * - More than three large flights in a row were declared lost, of two send rounds, while small ones were acknowledged.
  * - Two packets in a row that probe timeouts sent went unanswered, and with them more than three large flights. That is
- *   only a suspicion, for a path that is dead for everything looks the same: it is confirmed when the next packet, a
- *   small one, is acknowledged.
+ *   only a suspicion, for a path that was dead for everything looks the same: what is judged is a large probe beside small
+ *   packets that arrive.
  *
  * Congestion shows neither sign: it lets some large packet through.
  */
@@ -29,30 +29,24 @@ export class BlackHole {
   #smallArrives = false
   /** Large packets in a row that probe timeouts sent since the last acknowledgement. */
   #largeProbes = 0
-  /** The number of the small packet that will confirm a suspicion; never while there is none. */
-  #confirmedBy: PacketNumber = never
 
-  /** Every large flight from this number on has vanished, once it is certain that there is a hole. */
+  /** If there is a hole, every large flight from this number on has vanished. */
   get vanishedFrom(): PacketNumber {
     return this.#largestLarge + 1
   }
 
-  /** A flight was acknowledged. True: that confirms a suspicion. */
-  handleAcknowledged(number: PacketNumber, bytes: Bytes): boolean {
+  handleAcknowledged(number: PacketNumber, bytes: Bytes): void {
     this.#largeProbes = 0
-    if (bytes > smallestDatagram) {
-      this.#handleLarge(number)
-      return false
+    if (bytes <= smallestDatagram) {
+      if (this.#vanished > 0 && number > this.#firstVanished) this.#smallArrives = true
+    } else if (number > this.#largestLarge) {
+      this.#largestLarge = number
+      if (number > this.#firstVanished) this.#vanished = 0
     }
-    if (this.#vanished > 0 && number > this.#firstVanished) this.#smallArrives = true
-    if (number !== this.#confirmedBy) return false
-    this.#confirmedBy = never
-    return true
   }
 
   /** A flight was declared lost. True: that gives the hole away. */
   handleLost(now: Micros, number: PacketNumber, bytes: Bytes, sentAt: Micros): boolean {
-    if (number === this.#confirmedBy) this.#confirmedBy = never
     if (bytes <= smallestDatagram || number <= this.#largestLarge) return false
     if (this.#vanished === 0) this.#begin(now, number)
     else if (sentAt >= this.#firstVanishedAt) this.#hasSecondRound = true
@@ -64,19 +58,11 @@ export class BlackHole {
     this.#largeProbes = bytes > smallestDatagram ? this.#largeProbes + 1 : 0
   }
 
-  /** A probe timeout expired, with `next` to be sent. True: from that on packets are to be small, on suspicion. */
+  /** A probe timeout expired; `next` is not sent yet. True: that makes a hole likely. */
   handleProbeTimeout(next: PacketNumber): boolean {
     if (this.#largeProbes < unansweredProbes || next - this.#largestLarge - 1 <= fewVanished) return false
     this.#largeProbes = 0
-    this.#confirmedBy = next
     return true
-  }
-
-  #handleLarge(number: PacketNumber): void {
-    if (number <= this.#largestLarge) return
-    this.#largestLarge = number
-    this.#confirmedBy = never
-    if (number > this.#firstVanished) this.#vanished = 0
   }
 
   #begin(now: Micros, number: PacketNumber): void {

@@ -1,11 +1,12 @@
 import { type Bytes, largestDatagram, type Micros, never, type PacketNumber, smallestDatagram } from "@pure-link/wire"
-import { BlackHole } from "./blackHole.ts"
+import type { BlackHole } from "./blackHole.ts"
 import type { PathMtuDiscovery } from "./PathMtuDiscovery.ts"
 
 /**
  * DPLPMTUD (RFC 8899, spec §14.8) between the two sizes that the wire knows: what every path carries, and what nearly
  * every path carries. A probe that is lost costs nothing but itself; a black hole sends everything back to the small
- * size, and the search begins again.
+ * size, and the search begins again. On suspicion of one, packets are small at once, and a probe decides as soon as one
+ * of them arrives.
  */
 
 /** A lost probe goes again after this time … */
@@ -14,12 +15,17 @@ const retryTime: Micros = 1_000_000
 const retries = 3
 /** … and from then on in these intervals. */
 const raiseTime: Micros = 600_000_000
+/** On suspicion, so many lost probes in a row convict the path: at 30 % random loss, one alone would too often. */
+const convictingProbes = 3
 
 export class Discovery implements PathMtuDiscovery {
-  readonly name: string = "discovery"
+  readonly name = "discovery"
   readonly probeSize = largestDatagram
   datagramSize: Bytes
   probeAt: Micros = never
+  isSuspicious = false
+  /** The size of before the suspicion. */
+  #suspectedSize: Bytes
   readonly #blackHole: BlackHole | undefined
   #isStarted = false
   /** The latest probe, which may be acknowledged however late; −1 before any. */
@@ -29,9 +35,11 @@ export class Discovery implements PathMtuDiscovery {
   #lostProbes = 0
   #vanishedFrom: PacketNumber = never
 
-  constructor(datagramSize: Bytes, detectsBlackHoles: boolean) {
+  /** Without a detector, it falls into black holes. */
+  constructor(datagramSize: Bytes, blackHole?: BlackHole) {
     this.datagramSize = datagramSize
-    this.#blackHole = detectsBlackHoles ? new BlackHole() : undefined
+    this.#suspectedSize = datagramSize
+    this.#blackHole = blackHole
   }
 
   handleRoundTrip(now: Micros): void {
@@ -48,35 +56,43 @@ export class Discovery implements PathMtuDiscovery {
   }
 
   handleAcknowledged(now: Micros, number: PacketNumber, bytes: Bytes): void {
-    if (number === this.#probe) {
-      this.datagramSize = bytes
-      this.#isUnderWay = false
-      this.#lostProbes = 0
-      this.probeAt = never
-    }
-    if (this.#blackHole?.handleAcknowledged(number, bytes) === true) this.#fall(now)
+    this.#blackHole?.handleAcknowledged(number, bytes)
+    if (number === this.#probe) this.#grow(bytes)
+    else if (this.isSuspicious && bytes > this.datagramSize) this.#withdraw(now)
+    else if (this.isSuspicious && !this.#isUnderWay) this.probeAt = now
   }
 
   handleLost(now: Micros, number: PacketNumber, bytes: Bytes, sentAt: Micros): void {
-    if (number === this.#probe) {
-      this.#isUnderWay = false
-      this.#lostProbes++
-      this.probeAt = now + (this.#lostProbes <= retries ? retryTime : raiseTime)
-    } else if (this.#blackHole?.handleLost(now, number, bytes, sentAt) === true) this.#fall(now)
+    if (number !== this.#probe) {
+      if (this.#blackHole?.handleLost(now, number, bytes, sentAt) === true) this.#fall(now)
+      return
+    }
+    this.#isUnderWay = false
+    if (this.datagramSize === this.probeSize) return
+    this.#lostProbes++
+    if (!this.isSuspicious) this.probeAt = now + (this.#lostProbes <= retries ? retryTime : raiseTime)
+    else if (this.#lostProbes < convictingProbes) this.probeAt = now
+    else this.#fall(now)
   }
 
-  handleTimeoutProbe(_number: PacketNumber, bytes: Bytes): void {
+  handleTimeoutProbe(bytes: Bytes): void {
     this.#blackHole?.handleTimeoutProbe(bytes)
   }
 
-  handleProbeTimeout(now: Micros, next: PacketNumber): void {
-    if (this.#blackHole?.handleProbeTimeout(next) === true) this.#shrink(now)
+  handleProbeTimeout(next: PacketNumber): void {
+    if (this.datagramSize === smallestDatagram || this.#blackHole?.handleProbeTimeout(next) !== true) return
+    this.#suspectedSize = this.datagramSize
+    this.datagramSize = smallestDatagram
+    this.isSuspicious = true
+    this.#lostProbes = 0
+    this.probeAt = never
   }
 
-  handleForgotten(): void {
-    if (!this.#isUnderWay) return
+  handleForgotten(now: Micros): void {
+    if (!this.#isUnderWay && !this.isSuspicious) return
+    this.probeAt = Math.max(now, this.#probeSentAt + retryTime)
     this.#isUnderWay = false
-    this.probeAt = this.#probeSentAt + retryTime
+    this.isSuspicious = false
   }
 
   takeVanished(): PacketNumber {
@@ -85,15 +101,28 @@ export class Discovery implements PathMtuDiscovery {
     return from
   }
 
-  /** It is certain: large flights vanish. */
-  #fall(now: Micros): void {
-    this.#vanishedFrom = this.#blackHole!.vanishedFrom
-    this.#shrink(now)
+  /** The path carries so much. */
+  #grow(bytes: Bytes): void {
+    this.datagramSize = bytes
+    this.#isUnderWay = false
+    this.isSuspicious = false
+    this.#lostProbes = 0
+    this.probeAt = never
   }
 
-  #shrink(now: Micros): void {
-    if (this.datagramSize === smallestDatagram) return
+  /** Some large packet arrived, of whatever size: the path is as it was before the suspicion. */
+  #withdraw(now: Micros): void {
+    this.datagramSize = this.#suspectedSize
+    this.isSuspicious = false
+    this.#isUnderWay &&= this.datagramSize < this.probeSize
+    this.probeAt = this.datagramSize < this.probeSize && !this.#isUnderWay ? now : never
+  }
+
+  /** It is certain: large flights vanish. */
+  #fall(now: Micros): void {
+    if (this.datagramSize > smallestDatagram || this.isSuspicious) this.#vanishedFrom = this.#blackHole!.vanishedFrom
     this.datagramSize = smallestDatagram
+    this.isSuspicious = false
     this.#lostProbes = 0
     this.probeAt = now + retryTime
   }

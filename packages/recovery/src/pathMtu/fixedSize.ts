@@ -7,6 +7,7 @@ export class FixedSize implements PathMtuDiscovery {
   readonly datagramSize: Bytes
   readonly probeSize: Bytes
   readonly probeAt = never
+  readonly isSuspicious = false
 
   constructor(datagramSize: Bytes) {
     this.datagramSize = datagramSize

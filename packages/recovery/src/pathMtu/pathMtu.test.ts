@@ -1,29 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Bytes, never } from "@pure-link/wire"
-import { datagram as small, Fixture, ms } from "../../test/fixture.ts"
+import { datagram as small, Fixture, measured, ms, nothing } from "../../test/fixture.ts"
 import { between, random } from "../../test/random.ts"
 import { cleanPath, type Path, second, ToyLink } from "../../test/toyLink.ts"
 import { Cubic } from "../congestion/cubic.ts"
 import { NewReno } from "../congestion/newReno.ts"
 import { PacedBucket } from "../pacing/pacedBucket.ts"
-import type { PolicyMakers } from "../policies.ts"
+import { BlackHole } from "./blackHole.ts"
 import { Discovery } from "./discovery.ts"
 
 const large = 1_452
-
-/** One answered packet, number 0, at an RTT of 100 ms, with datagrams of a size. */
-const measured = (datagramSize: Bytes, policies?: Partial<PolicyMakers>, flights?: number): Fixture => {
-  const fixture = new Fixture(flights, policies, datagramSize)
-  fixture.send(0, 1, datagramSize)
-  fixture.answer(100 * ms, [[0, 0]])
-  return fixture
-}
-
-const counts = ({ recovery: { counters } }: Fixture): Record<string, number> => {
-  const { lost, reductions, episodes, undone, blackHoles, persistentCongestions } = counters
-  return { lost, reductions, episodes, undone, blackHoles, persistentCongestions }
-}
-const nothing = { lost: 0, reductions: 0, episodes: 0, undone: 0, blackHoles: 0, persistentCongestions: 0 }
 
 describe("Recovery: probes of the path (spec §14.8)", () => {
   it("are wanted as soon as a round trip was measured, not before", () => {
@@ -35,13 +21,13 @@ describe("Recovery: probes of the path (spec §14.8)", () => {
   })
 
   it("change nothing but the timetable when they are lost: no window, no episode, no loss", () => {
-    const fixture = measured(small)
+    const fixture = measured()
     assert.strictEqual(fixture.recovery.handlePathProbeSent(100 * ms, large), 1)
     fixture.send(100 * ms, 9)
     const { window } = fixture
     fixture.answer(200 * ms, [[2, 10]])
     assert.deepStrictEqual(fixture.outcome(), { acked: [2, 3, 4, 5, 6, 7, 8, 9, 10], lost: [1] })
-    assert.deepStrictEqual(counts(fixture), nothing)
+    assert.deepStrictEqual(fixture.counts(), nothing)
     assert.strictEqual(fixture.window, window + 9)
     assert.strictEqual(fixture.recovery.pathProbeAt, 1_200 * ms)
     assert.isFalse(fixture.events.some((event) => event._tag === "FlightLost"))
@@ -49,21 +35,21 @@ describe("Recovery: probes of the path (spec §14.8)", () => {
   })
 
   it("count when they are acknowledged late, which says nothing of congestion either", () => {
-    const fixture = measured(small)
+    const fixture = measured()
     fixture.recovery.handlePathProbeSent(100 * ms, large)
     fixture.send(100 * ms, 9)
     fixture.answer(200 * ms, [[2, 10]])
     assert.deepStrictEqual(fixture.outcome()["lost"], [1])
     fixture.answer(210 * ms, [[1, 10]])
     assert.deepStrictEqual([fixture.recovery.datagramSize, fixture.recovery.pathProbeAt], [large, never])
-    assert.deepStrictEqual(counts(fixture), nothing)
+    assert.deepStrictEqual(fixture.counts(), nothing)
     assert.strictEqual(fixture.recovery.inFlightBytes, 0)
     fixture.answer(220 * ms, [[1, 10]])
     assert.deepStrictEqual(fixture.outcome(), {})
   })
 
   it("of before count no more once another one was sent, and lie in no one's way when the ring comes round", () => {
-    const fixture = measured(small, {}, 64)
+    const fixture = measured(64)
     fixture.recovery.handlePathProbeSent(100 * ms, large)
     fixture.send(100 * ms, 9)
     fixture.answer(200 * ms, [[2, 10]])
@@ -77,23 +63,23 @@ describe("Recovery: probes of the path (spec §14.8)", () => {
       const last = fixture.recovery.nextNumber - 1
       fixture.answer((1_500 + 100 * round) * ms, [[last - 19, last]])
     }
-    assert.deepStrictEqual(counts(fixture), nothing)
+    assert.deepStrictEqual(fixture.counts(), nothing)
     assert.strictEqual(fixture.recovery.counters.givenUp, 0)
   })
 
   it("neither join the episode of flights lost with them, nor hold its end up", () => {
-    const fixture = measured(small)
+    const fixture = measured()
     fixture.send(100 * ms, 1)
     fixture.recovery.handlePathProbeSent(100 * ms, large)
     fixture.send(100 * ms, 3)
     fixture.answer(200 * ms, [[3, 5]])
     assert.deepStrictEqual(fixture.outcome()["lost"], [1, 2])
     fixture.answer(201 * ms, [[1, 1]])
-    assert.deepStrictEqual(counts(fixture), { ...nothing, lost: 1, reductions: 1, episodes: 1, undone: 1 })
+    assert.deepStrictEqual(fixture.counts(), { ...nothing, lost: 1, reductions: 1, episodes: 1, undone: 1 })
   })
 
   it("wait while probe timeouts go unanswered", () => {
-    const fixture = measured(small)
+    const fixture = measured()
     fixture.send(100 * ms, 1)
     assert.strictEqual(fixture.probesUntil(400 * ms).length, 1)
     assert.strictEqual(fixture.recovery.pathProbeAt, never)
@@ -115,7 +101,7 @@ describe("Recovery: probes of the path (spec §14.8)", () => {
         super.setDatagramSize(bytes)
       }
     }
-    const fixture = measured(small, {
+    const fixture = measured(1_024, {
       pacing: { make: (options) => new SpiedPacer(options) },
       congestionControl: { make: (options) => new SpiedController(options) }
     })
@@ -132,9 +118,9 @@ describe("Recovery: probes of the path (spec §14.8)", () => {
   })
 
   it("that are forgotten with all flights go again a second after they were sent", () => {
-    const fixture = measured(small)
+    const fixture = measured()
     fixture.recovery.handlePathProbeSent(150 * ms, large)
-    fixture.recovery.forgetFlights()
+    fixture.recovery.forgetFlights(155 * ms)
     assert.strictEqual(fixture.recovery.pathProbeAt, 1_150 * ms)
     fixture.send(160 * ms, 4)
     fixture.answer(260 * ms, [[1, 5]])
@@ -150,7 +136,7 @@ describe("Recovery: probes of the path (spec §14.8)", () => {
  * with small ones after them.
  */
 const twoRounds = (smallAfter: number): Fixture => {
-  const fixture = measured(large)
+  const fixture = measured(1_024, {}, large)
   fixture.send(100 * ms, 3, large)
   fixture.send(100 * ms, 4, small)
   fixture.answer(200 * ms, [[4, 7]])
@@ -168,7 +154,7 @@ describe("Recovery: a black hole seen by small packets that arrive (spec §14.8 
     fixture.answer(301 * ms, [[10, 13]])
     assert.deepStrictEqual(fixture.outcome(), { acked: [10, 11, 12, 13], lost: [8, 9, 14, 15] })
     const undone = { lost: 5, reductions: 1, episodes: 1, undone: 1, blackHoles: 1, persistentCongestions: 0 }
-    assert.deepStrictEqual(counts(fixture), undone)
+    assert.deepStrictEqual(fixture.counts(), undone)
     assert.isTrue(fixture.recovery.controller.inSlowStart)
     assert.isAtLeast(fixture.recovery.controller.window, before)
     assert.deepStrictEqual([fixture.recovery.datagramSize, fixture.recovery.inFlightCount], [small, 0])
@@ -181,7 +167,7 @@ describe("Recovery: a black hole seen by small packets that arrive (spec §14.8 
     const fixture = twoRounds(5)
     fixture.answer(301 * ms, [[11, 14]])
     assert.deepStrictEqual(fixture.outcome()["lost"], [8, 9, 10])
-    assert.deepInclude(counts(fixture), { blackHoles: 1, reductions: 2, undone: 0 })
+    assert.deepInclude(fixture.counts(), { blackHoles: 1, reductions: 2, undone: 0 })
   })
 
   it("is no persistent congestion either, however long nothing large got through", () => {
@@ -190,7 +176,7 @@ describe("Recovery: a black hole seen by small packets that arrive (spec §14.8 
     fixture.send(1_401 * ms, 5, small)
     fixture.answer(1_500 * ms, [[12, 15]])
     assert.deepStrictEqual(fixture.outcome()["lost"], [8, 9, 10, 11])
-    assert.deepInclude(counts(fixture), { blackHoles: 1, persistentCongestions: 0 })
+    assert.deepInclude(fixture.counts(), { blackHoles: 1, persistentCongestions: 0 })
   })
 
   it("changes the size at once, too, when a timer finds the last of them lost", () => {
@@ -212,7 +198,7 @@ describe("Recovery: a black hole seen by small packets that arrive (spec §14.8 
   })
 
   it("is not seen in the losses of one round, however many", () => {
-    const fixture = measured(large)
+    const fixture = measured(1_024, {}, large)
     fixture.send(100 * ms, 50, large)
     fixture.send(101 * ms, 20, small)
     for (let number = 51; number <= 70; number++) fixture.answer((150 + number) * ms, [[number, number]])
@@ -221,88 +207,12 @@ describe("Recovery: a black hole seen by small packets that arrive (spec §14.8 
   })
 })
 
-/** Ten large flights vanish, and two probes after them; the third probe timeout expires. */
-const suspected = (): Fixture => {
-  const fixture = measured(large)
-  fixture.send(100 * ms, 10, large)
-  for (let probe = 0; probe < 2; probe++) {
-    assert.strictEqual(fixture.recovery.handleTimeout(fixture.recovery.deadline()), "probe")
-    assert.strictEqual(fixture.recovery.datagramSize, large)
-    fixture.recovery.handleSent(fixture.recovery.deadline(), large, true)
-  }
-  assert.strictEqual(fixture.recovery.handleTimeout(fixture.recovery.deadline()), "probe")
-  return fixture
-}
-
-describe("Recovery: a black hole seen by probe timeouts (spec §14.8 b)", () => {
-  it("is suspected after two large ones without an answer, and certain when the next, small, is answered", () => {
-    const fixture = suspected()
-    assert.deepStrictEqual([fixture.recovery.datagramSize, fixture.recovery.counters.blackHoles], [small, 0])
-    const now = fixture.recovery.deadline()
-    const number = fixture.recovery.handleSent(now, small, true)
-    fixture.answer(now + 100 * ms, [[number, number]])
-    assert.deepStrictEqual(counts(fixture), { ...nothing, blackHoles: 1 })
-    assert.deepStrictEqual(fixture.outcome()["lost"], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
-    assert.deepStrictEqual([fixture.recovery.inFlightCount, fixture.window], [0, 11])
-  })
-
-  it("is certain whatever else the answer reports, in whatever order", () => {
-    const fixture = suspected()
-    const now = fixture.recovery.deadline()
-    fixture.recovery.handleSent(now, small, true)
-    fixture.send(now, 2, small)
-    const last = fixture.recovery.nextNumber - 1
-    fixture.answer(now + 100 * ms, [
-      [last, last],
-      [last - 2, last - 2]
-    ])
-    assert.strictEqual(fixture.recovery.counters.blackHoles, 1)
-  })
-
-  it("is not certain when a large packet arrives first", () => {
-    const fixture = suspected()
-    const now = fixture.recovery.deadline()
-    const number = fixture.recovery.handleSent(now, small, true)
-    fixture.answer(now + 1, [[12, 12]])
-    fixture.answer(now + 2, [[number, number]])
-    assert.strictEqual(fixture.recovery.counters.blackHoles, 0)
-  })
-
-  it("is not certain when the path was dead for everything: what was lost then is congestion", () => {
-    const fixture = suspected()
-    fixture.recovery.handleSent(fixture.recovery.deadline(), small, true)
-    const probes = fixture.probesUntil(20_000 * ms)
-    const last = fixture.recovery.nextNumber - 1
-    fixture.answer(probes.at(-1)! + 100 * ms, [[last, last]])
-    assert.deepInclude(counts(fixture), { blackHoles: 0, reductions: 1, persistentCongestions: 1 })
-    assert.isBelow(fixture.recovery.pathProbeAt, never, "and the large size is tried again")
-  })
-
-  it("is not suspected by few flights, nor by small ones", () => {
-    const few = measured(large)
-    few.send(100 * ms, 1, large)
-    const many = measured(small)
-    many.send(100 * ms, 50, small)
-    for (const [fixture, bytes] of [
-      [few, large],
-      [many, small]
-    ] as const) {
-      for (let probe = 0; probe < 2; probe++) {
-        fixture.recovery.handleTimeout(fixture.recovery.deadline())
-        fixture.recovery.handleSent(fixture.recovery.deadline(), bytes, true)
-      }
-      fixture.recovery.handleTimeout(fixture.recovery.deadline())
-      assert.strictEqual(fixture.recovery.datagramSize, bytes)
-    }
-  })
-})
-
 describe("Recovery: what is no black hole", () => {
-  const pathMtu = { make: () => new Discovery(large, true) }
+  const pathMtu = { make: () => new Discovery(large, new BlackHole()) }
 
   /** Windows of large and small packets for 60 round trips, lost by a coin, or in bursts. */
   const lossy = (seed: number, loss: number, bursts: boolean): Fixture => {
-    const fixture = measured(large, { pathMtu })
+    const fixture = measured(1_024, { pathMtu }, large)
     const [coin, any] = [random(seed), between(seed + 1)]
     let isBad = false
     for (let round = 1; round <= 60; round++) {
@@ -344,7 +254,9 @@ describe("a drain over a path with an MTU", () => {
       new Cubic({ datagramSize: small, largestWindow: 10_000 * small }),
       { ...cleanPath, ...path },
       {
-        policies: { pathMtu: { make: ({ datagramSize }) => new Discovery(datagramSize, detects) } }
+        policies: {
+          pathMtu: { make: ({ datagramSize }) => new Discovery(datagramSize, detects ? new BlackHole() : undefined) }
+        }
       }
     )
     link.offer(3_000)

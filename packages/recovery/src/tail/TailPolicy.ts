@@ -3,7 +3,7 @@ import type { RoundTripTime } from "../roundTripTime.ts"
 
 /**
  * Whether records that are in flight go once more before anything says that they are lost, while the application leaves
- * the window unused (brief §11). Copies count in flight, in the window and in pacing like any packet.
+ * the window unused (spec §14.9). Copies count in flight, in the window and in pacing like any packet.
  */
 export interface TailPolicy {
   readonly name: string

@@ -6,12 +6,14 @@ import type { TailPolicy } from "./TailPolicy.ts"
 /** The part of a smoothed round trip that separates the copy from the original, so that one burst of loss spares one. */
 const spacing = 1 / 4
 
+export const noCopies = { make: (): TailPolicy => ({ name: "none", copyAt: () => never }) }
+
 /** The choice of tail redundancy: a maker, one per run, whose calls are plain. */
 export class TailRedundancy extends Context.Service<TailRedundancy, { readonly make: () => TailPolicy }>()(
   "@pure-link/recovery/TailRedundancy"
 ) {
   /** Nothing goes twice without a reason. The default. */
-  static readonly layerNone = Layer.succeed(this, { make: () => ({ name: "none", copyAt: () => never }) })
+  static readonly layerNone = Layer.succeed(this, noCopies)
   /**
    * Every packet that the application's pause leaves room for goes once more, a quarter of a round trip later: a lost
    * packet then costs that instead of a round trip and more, for up to twice the packets.
