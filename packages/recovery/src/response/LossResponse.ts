@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import type { LossJudge } from "./LossJudge.ts"
 
+/** Every loss counts whole: the maker of the default. */
 export const everyLossCounts = {
   make: (): LossJudge => ({ name: "full", handleAcknowledged: () => {}, partOf: () => 1 })
 }

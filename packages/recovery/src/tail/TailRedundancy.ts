@@ -6,6 +6,7 @@ import type { TailPolicy } from "./TailPolicy.ts"
 /** The part of a smoothed round trip that separates the copy from the original, so that one burst of loss spares one. */
 const spacing = 1 / 4
 
+/** The maker of the default. */
 export const noCopies = { make: (): TailPolicy => ({ name: "none", copyAt: () => never }) }
 
 /** The choice of tail redundancy: a maker, one per run, whose calls are plain. */
