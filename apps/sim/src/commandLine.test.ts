@@ -1,21 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
-import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { execFileSync, spawnSync } from "node:child_process"
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { vi } from "vitest"
 import { main } from "./commandLine.ts"
 
+const program = join(import.meta.dirname, "../bin/sim.js")
+
 /** What a call printed, and its exit code. */
 const call = (line: string): { readonly code: number; readonly out: string; readonly error: string } => {
-  const out = vi.spyOn(console, "log").mockImplementation(() => {})
+  let out = ""
   const error = vi.spyOn(console, "error").mockImplementation(() => {})
   try {
-    const code = main(line.split(" "))
-    const text = (spy: typeof out) => spy.mock.calls.map((args) => `${args.join(" ")}\n`).join("")
-    return { code, out: text(out), error: text(error) }
+    const code = main(line.split(" "), (text) => (out += `${text}\n`))
+    return { code, out, error: error.mock.calls.map((args) => `${args.join(" ")}\n`).join("") }
   } finally {
-    out.mockRestore()
     error.mockRestore()
   }
 }
@@ -74,8 +74,25 @@ describe("the command line of sim", () => {
     assert.include(call("--records 1 --trace /nowhere/at/all").error, "cannot be written")
   })
 
+  it("a value that begins with a dash is one clear line", () => {
+    assert.include(call("--rtt -5").error, "--rtt takes no value that begins with a dash")
+  })
+
+  it("a result or a trace that cannot be written is exit code 3, and never lost in silence", () => {
+    const trace = call("--records 10 --trace /dev/full")
+    assert.deepStrictEqual([trace.code, trace.out], [3, ""])
+    assert.include(trace.error, "the trace cannot be written: ENOSPC")
+    const full = openSync("/dev/full", "w")
+    const { status, stderr } = spawnSync(process.execPath, [program, "--records", "10", "--json"], {
+      stdio: ["ignore", full, "pipe"],
+      encoding: "utf8"
+    })
+    closeSync(full)
+    assert.strictEqual(status, 3)
+    assert.include(stderr, "the result cannot be written: ENOSPC")
+  })
+
   it("runs as a program, whose last line is the result", () => {
-    const program = join(import.meta.dirname, "../bin/sim.js")
     const text = execFileSync(process.execPath, [program, "--records", "10", "--json"], { encoding: "utf8" })
     assert.strictEqual(
       (JSON.parse(text.trimEnd().split("\n").at(-1)!) as { records_stored: number }).records_stored,

@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks"
+import { OutputError, printed } from "./output.ts"
 import { help, readOptions, type SimOptions } from "./options.ts"
 import { Progress } from "./progress.ts"
 import { plotPoints, report } from "./report.ts"
@@ -9,27 +10,35 @@ import { UsageError } from "./usageError.ts"
 
 /** `sim` as a person or a script meets it: what it prints, and its exit code. */
 
+type Print = (text: string) => void
+
 const incomplete = 1
 const badUsage = 2
+const unwritable = 3
 
-export const main = (argv: ReadonlyArray<string>): number => {
+/** `print` takes the output, a text at a time. */
+export const main = (argv: ReadonlyArray<string>, print: Print = printed): number => {
   try {
     const options = readOptions(argv)
-    if (options !== undefined) return run(options)
-    console.log(help())
+    if (options !== undefined) return run(options, argv, print)
+    print(help())
     return 0
   } catch (error) {
+    if (error instanceof OutputError) {
+      console.error(`sim: ${error.message}`)
+      return unwritable
+    }
     if (!(error instanceof UsageError)) throw error
     console.error(`sim: ${error.message}; see --help`)
     if (argv.includes("--json")) {
-      console.log(JSON.stringify({ event: "failed", exit: badUsage, message: error.message }))
+      print(JSON.stringify({ event: "failed", exit: badUsage, message: error.message }))
     }
     return badUsage
   }
 }
 
 /** Runs, prints, and returns the exit code. Wall time is that of the run, without the loading of the program. */
-const run = (options: SimOptions): number => {
+const run = (options: SimOptions, argv: ReadonlyArray<string>, print: Print): number => {
   const loaded = performance.now()
   const trace = options.traceFile === undefined ? undefined : new TraceFile(options.traceFile)
   const progress = new Progress(() => performance.now())
@@ -40,8 +49,11 @@ const run = (options: SimOptions): number => {
   trace?.close()
   progress.clear()
   const result = summarize(observation, (performance.now() - loaded) / 1_000)
-  if (options.json) console.log(JSON.stringify(result))
-  else console.log(report(options, result, observation.series.points(endOf(observation), plotPoints)))
+  if (options.json) print(JSON.stringify(result))
+  else {
+    const text = report(options, result, observation.series.points(endOf(observation), plotPoints))
+    print(argv.length === 0 ? text : `sim ${argv.join(" ")}\n${text}`)
+  }
   if (result.complete !== false) return 0
   console.error(`sim: not all was stored within ${options.end / 1e6} s of virtual time`)
   return incomplete

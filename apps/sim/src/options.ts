@@ -111,7 +111,8 @@ export const help = (): string => {
 
 Two real endpoints of Pure Link over a virtual path, in virtual time: forward a bottleneck with a drop-tail queue, then
 delay, jitter and loss; the way back has delay, jitter and loss, and no bottleneck. The same seed gives the same run.
-The last line of --json is one JSON object. Exit 0: done; 1: not all stored in time; 2: bad usage.
+The last line of --json is one JSON object. Exit 0: done; 1: not all stored in time; 2: bad usage;
+3: result or trace cannot be written. docs/measurements/README.md explains every field.
 
 ${lines.join("\n").trimEnd()}`
 }
@@ -248,7 +249,10 @@ class Flags {
     try {
       this.#values = parseArgs({ args: [...argv], options, allowPositionals: false }).values as Record<string, string>
     } catch (error) {
-      throw new UsageError((error as Error).message.split(/\. |\n/)[0]!.replaceAll("'", ""))
+      const message = (error as Error).message
+      const negative = /^Option '(--[a-z-]+)' argument is ambiguous/.exec(message)?.[1]
+      if (negative !== undefined) throw new UsageError(`${negative} takes no value that begins with a dash`)
+      throw new UsageError(message.split(/\. |\n/)[0]!.replaceAll("'", ""))
     }
   }
 

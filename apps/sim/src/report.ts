@@ -25,7 +25,7 @@ const pathLine = (options: SimOptions): string => {
     `RTT ${rttMicros / 1_000} ms`,
     `queue ${grouped(queueBytes)} B`,
     jitterMicros > 0 ? `jitter ± ${jitterMicros / 1_000} ms` : "",
-    loss > 0 ? `loss ${(100 * loss).toPrecision(2)} %` : "",
+    loss > 0 ? `loss ${Number((100 * loss).toPrecision(3))} %` : "",
     burstLoss === undefined ? "" : "loss in bursts",
     flows > 1 ? `${flows} flows` : "",
     tcpFlows > 0 ? `${tcpFlows} TCP` : "",

@@ -1,5 +1,6 @@
 import type { TraceEvent } from "@pure-link/trace"
-import { closeSync, openSync, writeSync } from "node:fs"
+import { closeSync, openSync } from "node:fs"
+import { writeWhole } from "./output.ts"
 import { UsageError } from "./usageError.ts"
 
 /** Events as JSON lines in a file, each with its node; 64-bit ids are hexadecimal. */
@@ -26,7 +27,7 @@ export class TraceFile {
   }
 
   #flush(): void {
-    if (this.#lines.length > 0) writeSync(this.#file, `${this.#lines.join("\n")}\n`)
+    if (this.#lines.length > 0) writeWhole(this.#file, `${this.#lines.join("\n")}\n`, "the trace")
     this.#lines = []
   }
 }

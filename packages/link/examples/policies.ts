@@ -4,10 +4,10 @@ import * as Layer from "effect/Layer"
 /** For alarms, not archives: a packet goes once more while the application leaves the window unused. */
 export const forAlarms = Layer.merge(Policies.layerDefault, TailRedundancy.layerOnce)
 
-/** One datagram at a time, whatever happens: a controller of one's own. */
-const oneByOne = Layer.succeed(CongestionControl, {
+/** Two datagrams in the air, whatever happens: a controller of one's own. */
+const twoAtOnce = Layer.succeed(CongestionControl, {
   make: ({ datagramSize }) => ({
-    name: "one by one",
+    name: "two at once",
     window: 2 * datagramSize,
     inSlowStart: false,
     handleSent: () => {},
@@ -19,4 +19,4 @@ const oneByOne = Layer.succeed(CongestionControl, {
     setDatagramSize: () => {}
   })
 })
-export const forTrickles = Layer.mergeAll(Policies.layerDefault, oneByOne)
+export const forTrickles = Layer.mergeAll(Policies.layerDefault, twoAtOnce)

@@ -91,7 +91,7 @@ describe("docs/library.md", () => {
     Effect.gen(function* () {
       const chosen = yield* Effect.provide(Policies.chosen, forTrickles)
       const controller = chosen.congestionControl.make({ datagramSize: 1_200, largestWindow: 1_000_000 })
-      assert.deepStrictEqual([controller.name, chosen.lossDetection.make().name], ["one by one", "adaptive"])
+      assert.deepStrictEqual([controller.name, chosen.lossDetection.make().name], ["two at once", "adaptive"])
       assert.strictEqual((yield* Effect.provide(Policies.chosen, forAlarms)).tailRedundancy.make().name, "once")
     })
   )
