@@ -179,7 +179,7 @@ class EpisodeWatch {
   }
 }
 
-describe("the idle fault, put back into CUBIC on purpose (brief §10)", () => {
+describe("the idle fault, put back into CUBIC on purpose (spec §14.5)", () => {
   /** Idle counts from the last send alone: every round trip whose answer empties the window looks idle. */
   const fromLastSend = ["Math.max(this.#acknowledgedAt, this.#sentAt)", "this.#sentAt"] as const
   /** And it moves the recovery start, which nothing may move but a reduction. */
