@@ -18,6 +18,8 @@ import { type Ticket, WaitingLine } from "./WaitingLine.ts"
 
 /** What carries out transactions and reads. */
 export interface InboxEngine {
+  /** Room for the bytes of a group; a buffer of its own if not given. */
+  readonly allocate?: (length: number) => Uint8Array
   readonly transact: (group: InboxGroup) => Effect.Effect<InboxProgress, StoreError>
   readonly read: (input: string, after: number, bounds: ReadBounds) => Effect.Effect<InboxRows, StoreError>
   readonly consumerPosition: (input: string, consumer: string) => Effect.Effect<number, StoreError>
@@ -100,7 +102,16 @@ export const makeInbox = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       const tickets = takeGroup()
       if (tickets.length === 0) return Effect.succeed(false)
-      return Effect.suspend(() => restore(engine.transact(groupOf(tickets.map((ticket) => ticket.item))))).pipe(
+      return Effect.suspend(() =>
+        restore(
+          engine.transact(
+            groupOf(
+              tickets.map((ticket) => ticket.item),
+              engine.allocate
+            )
+          )
+        )
+      ).pipe(
         Effect.exit,
         Effect.map((exit) => {
           if (exit._tag === "Success") settle(tickets, exit.value)
@@ -211,10 +222,12 @@ const assertBatch = ({ bytes, first, sizes }: RecordBatch): number => {
   return total
 }
 
+const ownBuffer = (length: number): Uint8Array => new Uint8Array(length)
+
 /** Copies the batches of all calls into one buffer of its own, which can move to another thread. */
-const groupOf = (calls: ReadonlyArray<Call>): InboxGroup => {
+const groupOf = (calls: ReadonlyArray<Call>, allocate = ownBuffer): InboxGroup => {
   const intents = calls.flatMap((call) => call.intents)
-  const bytes = new Uint8Array(intents.reduce((sum, { batch }) => sum + batch.bytes.length, 0))
+  const bytes = allocate(intents.reduce((sum, { batch }) => sum + batch.bytes.length, 0))
   const sizes = new Uint32Array(intents.reduce((sum, { batch }) => sum + batch.sizes.length, 0))
   let byte = 0
   let record = 0

@@ -2,6 +2,7 @@ import { Inbox, type InboxRecord, type InputSummary, type StoreError } from "@pu
 import type { CommitOutcome, StreamCursor } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { ByteSlab } from "./ByteSlab.ts"
 import type { InboxContents, InboxGroup, InboxProgress, InboxRows, StoredStream } from "./file/inboxFile.ts"
 import type { ReadBounds } from "./file/reading.ts"
 import { makeInbox } from "./InboxFront.ts"
@@ -57,7 +58,9 @@ export const layer = (options: Options = {}): Layer.Layer<Inbox, StoreError> =>
         streams: backing.streams,
         positions: [...backing.logs].map(([input, log]) => [input, log.lastPosition] as const)
       }
+      const slab = new ByteSlab()
       return yield* makeInbox({ file: "memory", counters }, opened, {
+        allocate: (length) => slab.take(length),
         transact: (group) => Effect.map(beforeCommit, () => apply(backing, group)),
         read: (input, after, bounds) =>
           Effect.sync(() => readRows(backing.logs.get(input)?.records ?? [], after, bounds)),
