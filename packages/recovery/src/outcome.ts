@@ -10,7 +10,7 @@ export interface RecoveryOutcome {
   readonly seen: NumberList
   /** Declared lost now. */
   readonly lost: NumberList
-  /** Declared lost earlier, and now acknowledged after all (ACK). */
+  /** Declared lost earlier, given up or not, and now acknowledged after all (ACK). */
   readonly late: NumberList
   /** Declared lost earlier, and now opened after all (SEEN): its parts still need sending again. */
   readonly lateSeen: NumberList

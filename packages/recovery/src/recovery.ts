@@ -78,7 +78,7 @@ export class Recovery {
   #beforeSuspicion: CongestionState | undefined
   /** A reduction was just made, and no packet has been sent since. */
   #entersRecovery = false
-  /** The probe of the path that is in flight; −1 while none is. */
+  /** The latest probe of the path, in flight or not; −1 before any. */
   #pathProbe: PacketNumber = -1
 
   constructor(options: RecoveryOptions) {
@@ -142,6 +142,7 @@ export class Recovery {
     return this.probeCount > 0 ? never : this.#pathMtu.probeAt
   }
 
+  /** Whether the flight is neither acknowledged nor declared lost. */
   isInFlight(number: PacketNumber): boolean {
     return this.#flights.isInFlight(number)
   }
@@ -402,12 +403,11 @@ export class Recovery {
 
   /** Applies a verdict: the flights in `outcome.lost`, from an index on, leave, and the controller hears of it once. */
   #declareLost(now: Micros, from: number): void {
-    const { lost } = this.outcome
-    const end = lost.length
-    for (let i = from; i < end; i++) this.#declareFlightLost(now, lost.values[i]!)
+    const { values, length } = this.outcome.lost
+    for (let i = from; i < length; i++) this.#declareFlightLost(now, values[i]!)
     this.#discountVanished(now)
-    for (let i = end - 1; i >= from; i--) {
-      const number = lost.values[i]!
+    for (let i = length - 1; i >= from; i--) {
+      const number = values[i]!
       if (number === this.#pathProbe || !this.#flights.isDeclaredLost(number)) continue
       return this.#reduce(now, this.#flights.sentAt(number))
     }
@@ -463,16 +463,17 @@ export class Recovery {
       number = flights.nextOpen(number + 1, flights.next)
     }
     this.#undoTo = this.#beforeSuspicion ?? this.#undoTo
+    this.#beforeSuspicion = undefined
     this.#undo(now)
     this.#persistentCongestion.restart(now)
     this.counters.blackHoles++
   }
 
   #discount(number: PacketNumber): void {
-    const isDeclaredLost = this.#flights.isDeclaredLost(number)
-    if (this.#flights.isInFlight(number)) this.outcome.lost.push(number)
-    else if (isDeclaredLost && number !== this.#pathProbe) this.#undoTo = this.#episode.handleLate()
-    this.#flights.settle(number)
+    const flights = this.#flights
+    if (flights.isInFlight(number)) this.outcome.lost.push(number)
+    else if (flights.isDeclaredLost(number) && number !== this.#pathProbe) this.#undoTo = this.#episode.handleLate()
+    flights.settle(number)
   }
 
   #adoptDatagramSize(now: Micros): void {
