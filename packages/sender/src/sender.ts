@@ -1,4 +1,12 @@
-import { type CryptoSuite, type Entropy, keyIdOf, type KeyPair, type Pair, staticSecret } from "@pure-link/keys"
+import {
+  type CryptoSuite,
+  type Entropy,
+  keyIdOf,
+  type KeyPair,
+  type Pair,
+  staticSecret,
+  TokenBucket
+} from "@pure-link/keys"
 import { noCounts as noRecoveryCounts, Policies, type PolicyMakers, type RecoveryCounters } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
 import {
@@ -26,7 +34,6 @@ import type { SenderEvent } from "./events.ts"
 import { mostQueuedRecords } from "./recordQueue.ts"
 import { SenderState } from "./senderState.ts"
 import { Settlement } from "./settlement.ts"
-import { TokenBucket } from "./tokenBucket.ts"
 import { Transmitter } from "./transmitter.ts"
 
 /**

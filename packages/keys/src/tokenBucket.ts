@@ -1,12 +1,13 @@
 import type { Micros } from "@pure-link/wire"
 
-/** How often a stranger may make the sender derive keys for a reply run that nobody has heard of (spec §15.2). */
+/** How often something costly may be asked for by those who need not be trusted (spec §15.2). */
 export class TokenBucket {
   readonly #perSecond: number
   readonly #most: number
   #tokens: number
   #filledAt: Micros = 0
 
+  /** Full at first: `most` at once, `perSecond` in the long run. */
   constructor(perSecond: number, most: number) {
     this.#perSecond = perSecond
     this.#most = most
@@ -21,5 +22,10 @@ export class TokenBucket {
     if (this.#tokens < 1) return false
     this.#tokens -= 1
     return true
+  }
+
+  /** Gives one back: what it was taken for proved genuine. */
+  giveBack(): void {
+    this.#tokens = Math.min(this.#most, this.#tokens + 1)
   }
 }
