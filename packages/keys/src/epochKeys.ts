@@ -2,11 +2,23 @@ import { type Epoch, type Id64, type Micros, readUint32 } from "@pure-link/wire"
 import type { CryptoSuite, PacketKey } from "./cryptoSuite.ts"
 import { answerKey, dataKey, type Pair } from "./schedule.ts"
 
+/** What the keys of an epoch were used for; kept by whoever uses them. */
+export class EpochUse {
+  /** When the epoch began to be used. */
+  since: Micros = 0
+  opened = 0
+  sealed = 0
+  /** Packets that claimed the epoch and did not open. */
+  forged = 0
+}
+
 /**
  * One epoch of a run as either end holds it: its secret, and the packet keys that come of it. Erased as soon as it can
  * open nothing any more (spec §7.7).
  */
 export class EpochKeys {
+  /** What the keys were used for, for the limits of spec §7.6. */
+  readonly use = new EpochUse()
   readonly epoch: Epoch
   readonly secret: Uint8Array
   readonly dataKey: PacketKey

@@ -1,18 +1,41 @@
-import { type Epoch, epochBitsOf, type Id64, type Micros, never, type PacketNumber } from "@pure-link/wire"
+import {
+  type Epoch,
+  epochBitsOf,
+  type Id64,
+  type MemoCandidate,
+  type MemoRun,
+  type Micros,
+  never,
+  type PacketNumber
+} from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
-import type { PacketKey } from "./cryptoSuite.ts"
+import type { CryptoSuite, PacketKey } from "./cryptoSuite.ts"
 import { keyPair } from "./entropy.ts"
 import { echoOf, EpochKeys, formerEpochLife } from "./epochKeys.ts"
-import { epochSecret } from "./schedule.ts"
-import type { EpochsOptions } from "./senderEpochs.ts"
+import type { Entropy } from "./entropy.ts"
+import { defaultEpochLimits, type EpochLimits } from "./epochLimits.ts"
+import { epochSecret, type Pair } from "./schedule.ts"
 
 /**
  * The epochs of a run at its receiver (spec §7): answers an OFFER that counts with an ACCEPT, which makes a candidate;
  * the first packet that opens under the candidate makes it current; the former epoch then opens late packets, at most
- * 10 s. Epoch 0 always opens, because silent recovery speaks in it (spec §9.8).
+ * 10 s. Epoch 0 always opens, because silent recovery speaks in it (spec §9.8). A restarted receiver goes on from its
+ * memo (spec §12.1), where packets up to the remembered bound change nothing here.
  *
  * For each packet that opened, call `handleOpened` before `handleOffer`.
  */
+
+export interface ReceiverEpochsOptions {
+  readonly suite: CryptoSuite
+  readonly entropy: Entropy
+  readonly pair: Pair
+  readonly run: Id64
+  /** E0 of the pair (spec §6.3). It stays the caller's and is never erased here. */
+  readonly staticSecret: Uint8Array
+  readonly limits?: EpochLimits
+  /** What the memo holds of the run. */
+  readonly remembered?: Pick<MemoRun, "bound" | "lastOffer" | "current" | "candidate">
+}
 
 /** What an ACCEPT frame says. */
 export interface Accept {
@@ -36,26 +59,35 @@ interface Candidate {
 export type OfferVerdict = "accepted" | "same" | "ignored" | "refused"
 
 export class ReceiverEpochs {
-  private readonly options: EpochsOptions
+  private readonly options: ReceiverEpochsOptions
   private readonly zero: EpochKeys
   private current: EpochKeys
   private candidate: Candidate | undefined
   private former: EpochKeys | undefined
   private formerUntil: Micros = never
-  private largestOpened: PacketNumber = -1
-  private lastOfferNumber: PacketNumber = -1
+  /** Packets up to the memo's bound change nothing here: they may be replays. */
+  private readonly bound: PacketNumber
+  private largestOpened: PacketNumber
+  private lastOfferNumber: PacketNumber
+  private readonly limits: EpochLimits
   /** The epoch of the packet with the largest number opened: answers go under it. */
   private answering: EpochKeys
   private answerReplyRun: Id64 | undefined
   private cachedAnswerKey: PacketKey | undefined
   private readonly lists: Array<ReadonlyArray<PacketKey> | undefined> = []
 
-  constructor(options: EpochsOptions) {
-    const { suite, pair, run, staticSecret } = options
+  constructor(options: ReceiverEpochsOptions) {
+    const { suite, pair, run, staticSecret, remembered, limits = defaultEpochLimits } = options
     this.options = options
+    this.limits = limits
     this.zero = new EpochKeys(suite, pair, run, 0, staticSecret)
-    this.current = this.zero
-    this.answering = this.zero
+    this.bound = this.largestOpened = remembered?.bound ?? -1
+    this.lastOfferNumber = Math.max(this.bound, remembered?.lastOffer ?? -1)
+    const { current, candidate } = remembered ?? {}
+    this.current =
+      current === undefined ? this.zero : new EpochKeys(suite, pair, run, current.epoch, current.secret.slice())
+    this.candidate = candidate && this.recalled(candidate)
+    this.answering = this.current
   }
 
   /** Whether a packet opened in epoch ≥ 1 (spec §7.5). */
@@ -101,6 +133,8 @@ export class ReceiverEpochs {
 
   /** A packet of this number opened under this epoch. `confirmed`: the candidate became current (spec §7.3). */
   handleOpened(now: Micros, number: PacketNumber, epoch: Epoch): "same" | "confirmed" {
+    this.keysOf(epoch).use.opened += 1
+    if (number <= this.bound) return "same"
     const confirmed = this.candidate !== undefined && this.candidate.keys.epoch === epoch
     if (confirmed) this.confirm(now, this.candidate!)
     if (number > this.largestOpened) {
@@ -110,22 +144,70 @@ export class ReceiverEpochs {
     return confirmed ? "confirmed" : "same"
   }
 
+  /**
+   * Whether an OFFER from a packet of this number and epoch (`carrier`) that opened counts, so that `handleOffer` would
+   * compute keys for it (spec §7.2).
+   */
+  offerCounts(number: PacketNumber, carrier: Epoch, epoch: Epoch, publicKey: Uint8Array): boolean {
+    return this.judgeOffer(number, carrier, epoch, publicKey) === "accepted"
+  }
+
   /** An OFFER from a packet of this number and epoch (`carrier`) that opened (spec §7.2). */
   handleOffer(now: Micros, number: PacketNumber, carrier: Epoch, epoch: Epoch, publicKey: Uint8Array): OfferVerdict {
     this.expire(now)
-    const candidate = this.candidate
-    if (candidate?.keys.epoch === epoch && sameBytes(candidate.offerKey, publicKey)) return "same"
-    const highest = candidate?.keys.epoch ?? this.current.epoch
-    if (number <= this.lastOfferNumber || epoch <= highest) return "ignored"
-    // An honest sender offers under epoch 0 or its newest epoch only; a late OFFER of a former epoch was superseded.
-    if (carrier !== 0 && carrier !== this.current.epoch) return "ignored"
+    const verdict = this.judgeOffer(number, carrier, epoch, publicKey)
+    if (verdict !== "accepted") return verdict
     const next = this.derive(carrier, epoch, publicKey)
     if (next === undefined) return "refused"
-    candidate?.keys.erase()
+    next.keys.use.since = now
+    this.candidate?.keys.erase()
     this.lastOfferNumber = number
     this.candidate = next
     this.lists.length = 0
     return "accepted"
+  }
+
+  /** A packet with these epoch bits opened under none of the keys that it claimed (spec §7.6). */
+  countForged(epochBits: number): void {
+    for (const keys of this.opening()) if (epochBitsOf(keys.epoch) === epochBits) keys.use.forged += 1
+  }
+
+  /** An answer was sealed under `answerEpoch`. */
+  countAnswer(): void {
+    this.answering.use.sealed += 1
+  }
+
+  /**
+   * Whether an epoch is past its limits, so that it serves nothing but a packet that carries an OFFER (spec §7.6). The
+   * sender, who offers in time, began it a little later; twice its lifetime is patient enough.
+   */
+  isSpent(now: Micros, epoch: Epoch): boolean {
+    const { since, opened, sealed, forged } = this.keysOf(epoch).use
+    const { lifetimeMicros, mostForged, mostPackets } = this.limits
+    if (opened > mostPackets || sealed > mostPackets || forged >= mostForged) return true
+    return epoch !== 0 && now - since > 2 * lifetimeMicros
+  }
+
+  /** The epochs count as begun now: a restarted receiver does not know how old they are. */
+  startCounting(now: Micros): void {
+    this.current.use.since = now
+    if (this.candidate !== undefined) this.candidate.keys.use.since = now
+  }
+
+  /** What the memo is to hold; the secrets are not copied. */
+  get toRemember(): Pick<MemoRun, "isLive" | "lastOffer" | "current" | "candidate"> {
+    const { current, candidate, lastOfferNumber: lastOffer, live: isLive } = this
+    return {
+      isLive,
+      lastOffer,
+      current: current === this.zero ? undefined : { epoch: current.epoch, secret: current.secret },
+      candidate: candidate && {
+        epoch: candidate.keys.epoch,
+        secret: candidate.keys.secret,
+        offerKey: candidate.offerKey,
+        acceptKey: candidate.accept.publicKey
+      }
+    }
   }
 
   /** When the former epoch's secret is due to be erased; `never` if there is none. */
@@ -145,6 +227,25 @@ export class ReceiverEpochs {
     this.candidate = undefined
     this.current.erase()
     this.lists.length = 0
+  }
+
+  private judgeOffer(number: PacketNumber, carrier: Epoch, epoch: Epoch, publicKey: Uint8Array): OfferVerdict {
+    const { candidate } = this
+    if (candidate?.keys.epoch === epoch && sameBytes(candidate.offerKey, publicKey)) return "same"
+    const highest = candidate?.keys.epoch ?? this.current.epoch
+    if (number <= this.lastOfferNumber || epoch <= highest) return "ignored"
+    // An honest sender offers under epoch 0 or its newest epoch only; a late OFFER of a former epoch was superseded.
+    return carrier === 0 || carrier === this.current.epoch ? "accepted" : "ignored"
+  }
+
+  private recalled(candidate: MemoCandidate): Candidate {
+    const { suite, pair, run } = this.options
+    const { acceptKey, epoch, offerKey, secret } = candidate
+    return {
+      keys: new EpochKeys(suite, pair, run, epoch, secret.slice()),
+      offerKey: offerKey.slice(),
+      accept: { epoch, echo: echoOf(offerKey), publicKey: acceptKey.slice() }
+    }
   }
 
   private derive(carrier: Epoch, epoch: Epoch, offerKey: Uint8Array): Candidate | undefined {
@@ -172,6 +273,7 @@ export class ReceiverEpochs {
   private confirm(now: Micros, candidate: Candidate): void {
     const former = this.current
     this.current = candidate.keys
+    this.current.use.since = now
     this.candidate = undefined
     this.dropFormer()
     if (former.epoch !== 0) {
@@ -207,6 +309,7 @@ export class ReceiverEpochs {
   private keysOf(epoch: Epoch): EpochKeys {
     if (epoch === this.current.epoch) return this.current
     if (epoch === 0) return this.zero
+    if (this.candidate?.keys.epoch === epoch) return this.candidate.keys
     assert(this.former !== undefined && epoch === this.former.epoch)
     return this.former
   }

@@ -10,12 +10,16 @@ export class ReplayWindow {
   readonly depth: number
   private readonly words: Uint32Array
   private readonly wordMask: number
-  private highest = -1
+  private highest: PacketNumber
 
-  /** `depth` is a power of two, at least 32; a run's is at least the reach of acknowledgements (spec §17). */
-  constructor(depth: number) {
+  /**
+   * `depth` is a power of two, at least 32; a run's is at least the reach of acknowledgements (spec §17). A window that
+   * begins in the middle of a run takes the largest number known of: what came before it, it lets in once.
+   */
+  constructor(depth: number, largest: PacketNumber = -1) {
     assert(depth >= 32 && depth <= 2 ** 30 && (depth & (depth - 1)) === 0)
     this.depth = depth
+    this.highest = largest
     this.words = new Uint32Array(depth / 32)
     this.wordMask = depth / 32 - 1
   }

@@ -1,6 +1,8 @@
 import {
   acceptFrameLength,
+  type Address,
   answerHeaderLength,
+  challengeFrameLength,
   epochBitsOf,
   type Micros,
   nameFrameLength,
@@ -11,6 +13,7 @@ import {
   tagLength,
   writeAccept,
   writeAnswerHeader,
+  writeChallenge,
   writeName,
   writeRefused,
   writeStored
@@ -18,8 +21,9 @@ import {
 import type { ReceiverRun } from "./run.ts"
 
 /**
- * Builds and seals one answer of a run: ACK and SEEN with STORED, ACCEPT, REFUSED or NAME as they apply (spec §7.2,
- * §8.1, §10.4, §10.6, §11.2). It fits every path, and the 3 × bytes of an address that is not validated (spec §10.9).
+ * Builds and seals one answer of a run to one of its addresses: ACK and SEEN with STORED, ACCEPT, REFUSED, NAME or
+ * CHALLENGE as they apply (spec §7.2, §8.1, §10.4, §10.6, §11.2, §13.1). It fits every path, and the 3 × bytes of an
+ * address that is not validated (spec §10.9).
  */
 
 /**
@@ -30,19 +34,30 @@ const leastRoom = 64
 /**
  * Writes at `out[offset…]` and returns the length; 0 when there is nothing to say yet, or no bytes may go there now.
  */
-export const writeAnswer = (run: ReceiverRun, now: Micros, out: Uint8Array, offset: number): number => {
-  const { acknowledgements, epochs, replyRun } = run
+export const writeAnswer = (
+  run: ReceiverRun,
+  to: Address,
+  mostBytes: number,
+  now: Micros,
+  out: Uint8Array,
+  offset: number
+): number => {
+  const { acknowledgements, epochs, path, replyRun } = run
   if (acknowledgements.largest < 0) return 0
-  const most = Math.min(smallestDatagram, run.sendable)
-  if (most < answerHeaderLength + lengthOfNotices(run) + leastRoom + tagLength) return 0
+  const isChallenged = to !== path.validated && epochs.live
+  const most = Math.min(smallestDatagram, mostBytes)
+  const overhead = answerHeaderLength + (isChallenged ? challengeFrameLength : 0) + tagLength
+  if (most < overhead + lengthOfNotices(run) + leastRoom) return 0
   const number = run.replyNumber++
   const epochBits = epochBitsOf(epochs.answerEpoch)
   const bodyStart = writeAnswerHeader(out, offset, epochBits, run.peer.keyId, run.prefix, replyRun, number)
-  const noticesEnd = writeNotices(run, out, bodyStart)
+  let noticesEnd = writeNotices(run, out, bodyStart)
+  if (isChallenged) noticesEnd = writeChallenge(out, noticesEnd, { ipChanged: path.isHostNew, token: path.token })
   const bodyEnd = acknowledgements.write(now, out, noticesEnd, offset + most - tagLength)
   epochs.answerKey(replyRun).seal(out, offset, bodyStart, bodyEnd, number)
+  epochs.countAnswer()
   const length = bodyEnd + tagLength - offset
-  run.handleSent(length)
+  path.handleSent(to, length)
   return length
 }
 

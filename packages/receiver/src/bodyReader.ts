@@ -5,34 +5,59 @@ import {
   lifeOf,
   type Micros,
   readOffer,
+  readResponse,
   readStream,
   RecordsReader,
   RefusalReason
 } from "@pure-link/wire"
+import type { Admission } from "./admission.ts"
 import { Verdict } from "./assembly.ts"
 import type { ReceiverCounters } from "./counters.ts"
 import type { DataPacket } from "./dataPacket.ts"
 import type { Notices } from "./event.ts"
 import { mayFollow } from "./lives.ts"
+import type { ReceiverFaults } from "./faults.ts"
+import type { Remembering } from "./remembering.ts"
 import type { ReceiverRun } from "./run.ts"
 import type { Runs } from "./runs.ts"
 import type { ReceiverStream } from "./stream.ts"
 
 /**
- * Lets the frames of an opened packet take effect: first what the run says of itself (STREAM, OFFER), then its records.
- * Says whether the packet is ACKed or SEEN (spec §10.3).
+ * Lets the frames of an opened packet take effect: first what the run says of itself (STREAM, OFFER, RESPONSE), then its
+ * records. Says whether the packet is ACKed or SEEN (spec §10.3).
  */
 export class BodyReader {
   private readonly runs: Runs
   private readonly notices: Notices
   private readonly counters: ReceiverCounters
+  private readonly admission: Admission
+  private readonly remembering: Remembering
+  private readonly faults: ReceiverFaults
   private readonly cursor = new FrameCursor()
   private readonly reader = new RecordsReader()
 
-  constructor(runs: Runs, notices: Notices, counters: ReceiverCounters) {
+  constructor(
+    runs: Runs,
+    admission: Admission,
+    remembering: Remembering,
+    notices: Notices,
+    counters: ReceiverCounters,
+    faults: ReceiverFaults
+  ) {
     this.runs = runs
+    this.admission = admission
+    this.remembering = remembering
     this.notices = notices
     this.counters = counters
+    this.faults = faults
+  }
+
+  /** Whether the validated body carries an OFFER: an epoch past its limits serves nothing else (spec §7.6). */
+  hasOffer(packet: DataPacket): boolean {
+    const { cursor } = this
+    cursor.reset(packet.bytes, packet.bodyStart, packet.bodyEnd)
+    while (cursor.next()) if (cursor.type === FrameType.offer) return true
+    return false
   }
 
   /** The body is validated. True: every part of it is held or stored. */
@@ -44,6 +69,7 @@ export class BodyReader {
       if (cursor.type >= FrameType.partOpen) hasRecords = true
       else if (cursor.type === FrameType.stream) this.readStream(now, run, packet.bytes)
       else if (cursor.type === FrameType.offer) this.readOffer(now, run, packet)
+      else if (cursor.type === FrameType.response) this.readResponse(now, run, packet)
     }
     if (run.isGone || run.stream === undefined || run.refusal !== undefined) return false
     const stream = run.assembledIn!
@@ -56,18 +82,37 @@ export class BodyReader {
   private readStream(now: Micros, run: ReceiverRun, bytes: Uint8Array): void {
     const frame = readStream(bytes, this.cursor.start, this.cursor.end)
     const n = run.assembledIn?.storedOf(frame.generation) ?? 0
+    const { lives, stream } = run
     if (!run.handleStream(frame, n)) {
       this.runs.violate(now, run, "a STREAM of another stream, or of too many lives")
       return
+    }
+    if (stream === undefined || !run.lives.every((entry) => lives.some(({ life }) => life === entry.life))) {
+      this.remembering.keep(now, run)
     }
     this.runs.judge(now, run)
     this.runs.replaceOlder(now, run)
   }
 
   private readOffer(now: Micros, run: ReceiverRun, packet: DataPacket): void {
-    const offer = readOffer(packet.bytes, this.cursor.start, this.cursor.end)
-    const verdict = run.epochs.handleOffer(now, packet.number, packet.epoch, offer.epoch, offer.publicKey)
+    const { epoch, publicKey } = readOffer(packet.bytes, this.cursor.start, this.cursor.end)
+    const { number, epoch: carrier } = packet
+    if (!run.epochs.offerCounts(number, carrier, epoch, publicKey)) return
+    // The start of a run was admitted with its first packet; every other ACCEPT is paid for (spec §12.5).
+    if (!packet.startsRun && !this.admission.admitsAccept(now, run.peer, carrier > 0)) return
+    this.counters.keyAgreements += 1
+    const verdict = run.epochs.handleOffer(now, number, carrier, epoch, publicKey)
     if (verdict === "refused") this.runs.violate(now, run, "an OFFER with a refused key")
+    // The fault `acceptBeforeMemo`: the ACCEPT leaves, and the memo does not hold the candidate. Tests only.
+    else if (this.faults.acceptBeforeMemo !== true) this.remembering.keep(now, run)
+  }
+
+  private readResponse(now: Micros, run: ReceiverRun, packet: DataPacket): void {
+    const { token } = readResponse(packet.bytes, this.cursor.start, this.cursor.end)
+    if (!run.path.handleResponse(token)) return
+    // The fault `responseFromAnywhere`: what the token was sent to does not matter. Tests only.
+    if (this.faults.responseFromAnywhere === true) run.path.validate(packet.from)
+    this.runs.tellValidated(now, run)
   }
 
   /** Keeps what it can of the packet's records; false when that is not everything. */

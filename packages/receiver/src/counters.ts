@@ -13,6 +13,7 @@ export interface ReceiverCounters {
     "not authentic": number
     malformed: number
     limit: number
+    "expired epoch": number
   }
   /** Parts that were not kept, by frame: no room or credit, of another life than what is held, or contradicting it. */
   framesWithoutRoom: number
@@ -21,6 +22,20 @@ export interface ReceiverCounters {
   /** Broken rules of authenticated peers (spec §15.3). */
   violations: number
   answersSent: number
+  /** LOST packets, and causes that drew none for want of tokens (spec §12.2). */
+  lostSent: number
+  lostLimited: number
+  /** X25519 computations: static secrets and ACCEPTs. */
+  keyAgreements: number
+  /** Keys derived for packets of unknown runs and for LOST; computations that were refused for want of tokens. */
+  keyDerivations: number
+  keyDerivationsLimited: number
+  /** Packets that claimed an epoch of a known run and did not open (spec §7.6). */
+  forgedPackets: number
+  /** Addresses (spec §13): challenges drawn, addresses that answered, and those given up. */
+  pathsChallenged: number
+  pathsValidated: number
+  pathsGivenUp: number
   recordsStored: number
   storeFailures: number
   /** Half records that lost the reserve after 10 s without progress (spec §10.7). */
@@ -30,6 +45,9 @@ export interface ReceiverCounters {
   runsBegun: number
   runsLive: number
   runsEvicted: number
+  /** Runs that went on from the memo (spec §12.1), and writes of it that failed. */
+  runsRestored: number
+  memoFailures: number
   /** Refusals that began: `listener_refused` (spec §11.3). */
   refusals: number
   eventsDropped: number
@@ -49,13 +67,23 @@ export const zeroCounters = (): ReceiverCounters => ({
     replayed: 0,
     "not authentic": 0,
     malformed: 0,
-    limit: 0
+    limit: 0,
+    "expired epoch": 0
   },
   framesWithoutRoom: 0,
   framesOfOtherLife: 0,
   contradictions: 0,
   violations: 0,
   answersSent: 0,
+  lostSent: 0,
+  lostLimited: 0,
+  keyAgreements: 0,
+  keyDerivations: 0,
+  keyDerivationsLimited: 0,
+  forgedPackets: 0,
+  pathsChallenged: 0,
+  pathsValidated: 0,
+  pathsGivenUp: 0,
   recordsStored: 0,
   storeFailures: 0,
   halfRecordsDropped: 0,
@@ -63,6 +91,8 @@ export const zeroCounters = (): ReceiverCounters => ({
   runsBegun: 0,
   runsLive: 0,
   runsEvicted: 0,
+  runsRestored: 0,
+  memoFailures: 0,
   refusals: 0,
   eventsDropped: 0
 })

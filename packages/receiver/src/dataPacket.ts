@@ -12,6 +12,8 @@ export class DataPacket {
   /** The full number, and the epoch of the key that opened it. */
   number: PacketNumber = 0
   epoch: Epoch = 0
+  /** Its run began with it. */
+  startsRun = false
 
   /** Takes a datagram; false when it has no header of a data packet. */
   read(bytes: Uint8Array, start: number, end: number, from: Address): boolean {
@@ -19,6 +21,7 @@ export class DataPacket {
     this.start = start
     this.end = end
     this.from = from
+    this.startsRun = false
     return this.header.read(bytes, start, end) && this.header.kind <= Kind.longData
   }
 

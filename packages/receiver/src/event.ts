@@ -1,5 +1,5 @@
 import { silentTrace, type Trace } from "@pure-link/trace"
-import type { Id64, Micros, RefusalReason, StreamCursor } from "@pure-link/wire"
+import type { Address, Id64, Micros, RefusalReason, StreamCursor } from "@pure-link/wire"
 import type { ReceiverRun } from "./run.ts"
 
 /** What a receiver tells its driver; polled, in order. Names are "" where the run has not told its stream. */
@@ -22,8 +22,16 @@ export type ReceiverEvent =
   | (OfRun & { readonly _tag: "RefusalEnded"; readonly reason: RefusalReason })
   /** A packet opened in epoch ≥ 1 (spec §7.5). */
   | (OfRun & { readonly _tag: "RunLive" })
+  /** A run goes on from the memo: its first packet in this life of the receiver opened (spec §12.1). */
+  | (OfRun & { readonly _tag: "RunRestored" })
+  /** A peer's packets meet no secret, and it is told so; one event in 10 s for each peer (spec §12.2). */
+  | (OfStream & { readonly _tag: "LostSent"; readonly peer: Uint8Array })
+  /** Answers go to a new address from now on (spec §13). */
+  | (OfRun & { readonly _tag: "PathValidated"; readonly address: Address })
+  /** The memo takes nothing any more, or is full; or it does again. */
+  | (OfStream & { readonly _tag: "MemoFailed" | "MemoWorks" })
   /**
-   * A run ended: another run of its stream went live, the peer has 8 newer provisional ones, or the peer was revoked.
+   * A run ended: another run of its stream went live, there are too many newer provisional ones, or the peer was revoked.
    */
   | (OfRun & { readonly _tag: "RunEnded"; readonly cause: "replaced" | "evicted" | "revoked" })
   /** A new generation replaced the known one, which is refused from now on (spec §8.3). */

@@ -12,4 +12,16 @@ export interface ReceiverFaults {
    * before that.
    */
   readonly markBeforeVerify?: boolean
+  /** Packets up to the memo's bound act like new ones (breaks spec §12.1). */
+  readonly ignoreMemoBound?: boolean
+  /** ACCEPT leaves although the memo does not hold the candidate (breaks spec §12.1). */
+  readonly acceptBeforeMemo?: boolean
+  /** The memo keeps what it first held of a run (breaks spec §12.1). */
+  readonly staleMemo?: boolean
+  /** A run that opened packets draws LOST for what it cannot open (breaks spec §12.2). */
+  readonly lostForKnownRun?: boolean
+  /** Answers go to any address without limit (breaks spec §10.9). */
+  readonly answerWithoutLimit?: boolean
+  /** RESPONSE validates the address that it comes from (breaks spec §13.2). */
+  readonly responseFromAnywhere?: boolean
 }

@@ -19,16 +19,19 @@ import {
   validateBody
 } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
-import { writeAnswer } from "./answer.ts"
+import { Admission } from "./admission.ts"
 import { BodyReader } from "./bodyReader.ts"
 import { DataPacket } from "./dataPacket.ts"
 import { type DropReason, type ReceiverCounters, zeroCounters } from "./counters.ts"
 import { Notices, type ReceiverEvent } from "./event.ts"
 import type { ReceiverFaults } from "./faults.ts"
 import { Lingering } from "./lingering.ts"
+import { lostNoticePause, LostPackets } from "./lostPackets.ts"
 import type { ReceiverMemory } from "./memory.ts"
-import { memoryOf, type ReceiverOptions } from "./options.ts"
+import { memoryOf, type ReceiverOptions, runOptionsOf } from "./options.ts"
 import { type AllowedPeer, type Peer, Peers } from "./peers.ts"
+import { Outgoing } from "./outgoing.ts"
+import { Remembering } from "./remembering.ts"
 import type { ReceiverRun } from "./run.ts"
 import { Runs } from "./runs.ts"
 import type { InboxCursors, ReceiverStream } from "./stream.ts"
@@ -42,6 +45,10 @@ export class Receiver {
   private readonly streams: Streams
   private readonly runs: Runs
   private readonly body: BodyReader
+  private readonly admission: Admission
+  private readonly remembering: Remembering
+  private readonly lost: LostPackets
+  private readonly outgoing: Outgoing
   private readonly notices: Notices
   private readonly cursors: InboxCursors
   private readonly faults: ReceiverFaults
@@ -49,11 +56,9 @@ export class Receiver {
   private readonly packet = new DataPacket()
   /** The latest time heard of: events of calls without a time carry it. */
   private now: Micros = 0
-  /** Runs whose answer is due at the end of the batch, and runs whose answer is due. */
+  /** Runs whose answer is due at the end of the batch. */
   private readonly pending: Array<ReceiverRun> = []
-  private due: Array<ReceiverRun> = []
   private readonly lingering = new Lingering()
-  private dueNext = 0
   /** Streams that may have something to store, and those whose failed commit waits. */
   private readonly toStore: Array<ReceiverStream> = []
   private readonly retrying = new Set<ReceiverStream>()
@@ -62,26 +67,34 @@ export class Receiver {
 
   constructor(options: ReceiverOptions) {
     const { suite, entropy, identity, cursors, faults = {} } = options
+    const { counters } = this
     this.cursors = cursors
     this.faults = faults
     this.notices = new Notices(options.trace)
-    this.peers = new Peers(suite, identity)
+    const { notices } = this
+    this.peers = new Peers(suite, identity, counters)
     this.memory = memoryOf(options)
     this.streams = new Streams(cursors, this.memory, faults)
-    this.runs = new Runs({ suite, entropy }, this.streams, this.notices, this.counters)
-    this.body = new BodyReader(this.runs, this.notices, this.counters)
+    this.admission = new Admission(counters)
+    this.remembering = new Remembering(options.memo, notices, counters, faults)
+    this.lost = new LostPackets(suite, entropy, counters)
+    this.outgoing = new Outgoing(this.lost, notices, counters, faults)
+    this.runs = new Runs(runOptionsOf(options), this.streams, this.remembering, notices, counters)
+    this.body = new BodyReader(this.runs, this.admission, this.remembering, notices, counters, faults)
   }
 
   /** Allows a peer, or changes the sources of an allowed one. Throws `PeerNotAllowable`. */
   allow(peer: AllowedPeer): void {
-    this.peers.allow(peer)
-    this.judgeAll()
+    this.judge(this.peers.allow(peer))
+    this.passReserve(this.now)
   }
 
   /** Ends all runs of a peer: from now on it is met with silence. */
   revoke(publicKey: Uint8Array): void {
     const peer = this.peers.revoke(publicKey)
-    for (const run of peer?.runs.slice() ?? []) this.runs.end(this.now, run, "revoked")
+    if (peer === undefined) return
+    for (const run of peer.runs.slice()) this.runs.end(this.now, run, "revoked")
+    this.remembering.forgetPeer(peer)
     this.passReserve(this.now)
   }
 
@@ -106,15 +119,20 @@ export class Receiver {
     if (peers.length === 0) return this.drop("unknown key")
     let why: DropReason | undefined
     for (const peer of peers) {
+      if (!peer.isRecalled) this.remembering.recall(peer)
       for (const run of peer.runs) {
         if (run.prefix !== header.runPrefix || (packet.isLong && run.run !== header.run)) continue
         why = this.openIn(now, run)
         if (why === undefined) return true
       }
+      if (why !== undefined || peer.remembered.length === 0) continue
+      const restored = this.runs.restore(now, peer, header.runPrefix, packet.isLong ? header.run : undefined)
+      why = restored && this.openIn(now, restored)
+      if (restored !== undefined && why === undefined) return true
     }
     if (why !== undefined) return this.drop(why)
-    if (!packet.isLong || header.epochBits !== 0) return this.drop("unknown run")
-    return this.openNew(now, peers)
+    if (header.epochBits !== 0) return this.drawLost(now, peers)
+    return packet.isLong ? this.openNew(now, peers) : this.drop("unknown run")
   }
 
   /** All that waited was read: one answer per run becomes due (spec §10.4). */
@@ -122,28 +140,21 @@ export class Receiver {
     this.now = now
     for (const run of this.pending) {
       run.isPending = false
-      this.makeDue(run)
+      this.outgoing.makeDue(run)
     }
     this.pending.length = 0
     this.passReserve(now)
   }
 
-  /** Writes one answer at `out[offset…]`, of at most 1,200 B, and returns its length; 0 when none is due. */
+  /**
+   * Writes one answer or LOST at `out[offset…]`, of at most 1,200 B, and returns its length; 0 when none is due. It goes
+   * to `target`.
+   */
   pollTransmit(now: Micros, out: Uint8Array, offset: number): number {
     this.now = now
-    while (this.dueNext < this.due.length) {
-      const run = this.due[this.dueNext]!
-      const length = run.isGone ? 0 : writeAnswer(run, now, out, offset)
-      // What did not fit goes into the next answer, at once (spec §10.4).
-      if (length === 0 || !run.acknowledgements.hasUnreported) {
-        run.isDue = false
-        this.dueNext += 1
-      }
-      if (length > 0) return this.countAnswer(now, run, length)
-    }
-    this.due = []
-    this.dueNext = 0
-    return 0
+    const length = this.outgoing.poll(now, out, offset)
+    this.target = this.outgoing.target
+    return length
   }
 
   /** The next batch for the inbox; at most one per stream is under way until its outcome is told. */
@@ -193,14 +204,17 @@ export class Receiver {
       this.retrying.delete(stream)
       this.queueToStore(stream)
     }
-    for (let run = this.lingering.takeDue(now); run !== undefined; run = this.lingering.takeDue(now)) this.makeDue(run)
+    for (let run = this.lingering.takeDue(now); run !== undefined; run = this.lingering.takeDue(now))
+      this.outgoing.makeDue(run)
     if (now >= this.expiresAt) this.expireEpochs(now)
+    this.counters.pathsGivenUp += this.outgoing.challenges.giveUp(now)
     if (now >= this.memory.deadline()) this.takeReserveBack(now)
   }
 
   /** When `handleTimeout` is due. */
   deadline(): Micros {
-    let deadline = Math.min(this.expiresAt, this.memory.deadline(), this.lingering.deadline())
+    const { lingering, memory, outgoing } = this
+    let deadline = Math.min(this.expiresAt, memory.deadline(), lingering.deadline(), outgoing.challenges.deadline())
     for (const stream of this.retrying) deadline = Math.min(deadline, stream.retryAt)
     return deadline
   }
@@ -245,24 +259,47 @@ export class Receiver {
     if (!run.acknowledgements.canRecord(number)) return "limit"
     // The fault `markBeforeVerify`: a forged packet uses up its number (spec §10.1). Tests only.
     if (this.faults.markBeforeVerify === true) run.replay.mark(number)
-    for (const key of run.epochs.openingKeys(now, header.epochBits)) {
+    const keys = run.epochs.openingKeys(now, header.epochBits)
+    for (const key of keys) {
       if (!packet.open(key, run.epochs.epochOf(key), number)) continue
       this.handleOpened(now, run)
       return undefined
     }
+    this.counters.forgedPackets += 1
+    run.epochs.countForged(header.epochBits)
+    // The memo may be older than the run: then nobody knows this epoch (spec §12.2).
+    const isLost = keys.length === 0 && (!run.hasOpened || this.faults.lostForKnownRun === true)
+    if (isLost) this.drawLost(now, [run.peer])
     return "not authentic"
+  }
+
+  /** A packet in epoch ≥ 1 of a run for which there is no secret: LOST, if the run did not end here (spec §12.2). */
+  private drawLost(now: Micros, peers: ReadonlyArray<Peer>): boolean {
+    const { packet } = this
+    for (const peer of peers) {
+      if (peer.hasEnded(packet.header.runPrefix) && this.faults.lostForKnownRun !== true) break
+      if (!this.lost.draw(now, peer, packet)) continue
+      if (now - peer.lostToldAt >= lostNoticePause) {
+        peer.lostToldAt = now
+        this.notices.tell({ _tag: "LostSent", at: now, peer: peer.publicKey, source: "", input: "" })
+      }
+      break
+    }
+    return this.drop("unknown run")
   }
 
   /** A long header of an unknown run, in epoch 0: a provisional run if it opens (spec §10.1). */
   private openNew(now: Micros, peers: ReadonlyArray<Peer>): boolean {
     const { packet } = this
-    const { header, bytes, from } = packet
+    const { header, bytes } = packet
     for (const peer of peers) {
+      if (!this.admission.admitsStart(now, peer)) return this.drop("limit")
       const key = this.runs.firstKey(peer, header.run)
       if (key === undefined || !packet.open(key, 0, header.number)) continue
       if (!validateBody(bytes, packet.bodyStart, packet.bodyEnd, "data")) return this.drop("malformed")
-      const run = this.runs.begin(now, peer, header.run, from)
+      const run = this.runs.begin(now, peer, header.run)
       if (run === undefined) return this.drop("limit")
+      packet.startsRun = true
       this.handleOpened(now, run)
       return true
     }
@@ -279,15 +316,23 @@ export class Receiver {
       this.drop("malformed")
       return
     }
+    if (run.epochs.isSpent(now, epoch) && !this.body.hasOffer(packet)) {
+      this.drop("expired epoch")
+      return
+    }
     this.counters.packetsOpened += 1
     const { trace } = this.notices
     if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: length, epoch })
+    const isRestored = run.isRemembered && !run.hasOpened
     run.handleOpened(now)
-    run.handleHeard(number, epoch, packet.from, length)
-    this.handleEpoch(now, run)
+    if (isRestored) this.runs.handleRestored(now, run)
+    if (!run.isGone) this.handleEpoch(now, run)
     if (run.isGone) return
+    this.remembering.handleOpened(now, run)
     const kept = this.body.read(now, run, packet)
     if (run.isGone) return
+    // After the body: its RESPONSE may be to a challenge of the former address (spec §13.2).
+    run.path.handleHeard(number, packet.from, length)
     if (kept) this.counters.packetsAcknowledged += 1
     else this.counters.packetsSeen += 1
     run.acknowledgements.record(now, number, kept)
@@ -306,6 +351,8 @@ export class Receiver {
     }
     this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
     this.notices.trace.emit({ _tag: "EpochAdvanced", at: now, epoch })
+    run.path.handleConfirmed(this.packet.from)
+    this.remembering.keep(now, run)
     this.runs.goLive(now, run)
   }
 
@@ -319,7 +366,7 @@ export class Receiver {
       const changed = this.runs.judge(now, run)
       if (run.isPending) continue
       if (mayLinger && !changed && this.lingering.isWorthwhile(run, now)) this.lingering.add(run, now)
-      else this.makeDue(run)
+      else this.outgoing.makeDue(run)
     }
     this.queueToStore(stream)
     this.passReserve(now)
@@ -328,7 +375,7 @@ export class Receiver {
   /** A free reserve goes to the stream that waited longest; its sender hears of it at once (spec §10.7). */
   private passReserve(now: Micros): void {
     if (this.memory.pass(now) === undefined) return
-    for (const run of this.reserveHolder().runs) if (!run.isPending) this.makeDue(run)
+    for (const run of this.reserveHolder().runs) if (!run.isPending) this.outgoing.makeDue(run)
   }
 
   /** The holder made no progress for 10 s: its half record is dropped, and another gets the reserve (spec §10.7). */
@@ -354,43 +401,18 @@ export class Receiver {
   }
 
   private judgeAll(): void {
-    for (const peer of this.peers.all()) {
-      for (const run of peer.runs) if (this.runs.judge(this.now, run)) this.makeDue(run)
-    }
+    for (const peer of this.peers.all()) this.judge(peer)
     this.passReserve(this.now)
+  }
+
+  private judge(peer: Peer): void {
+    for (const run of peer.runs) if (run.hasOpened && this.runs.judge(this.now, run)) this.outgoing.makeDue(run)
   }
 
   private queueToStore(stream: ReceiverStream): void {
     if (stream.isQueued || !stream.canStore) return
     stream.isQueued = true
     this.toStore.push(stream)
-  }
-
-  private makeDue(run: ReceiverRun): void {
-    if (run.isDue || run.isGone) return
-    run.isDue = true
-    this.due.push(run)
-  }
-
-  private countAnswer(now: Micros, run: ReceiverRun, length: number): number {
-    this.target = run.address
-    run.lingersUntil = never
-    this.counters.answersSent += 1
-    const { trace } = this.notices
-    if (run.raisesStored) this.traceStored(now, run)
-    if (trace.packets) {
-      const number = run.replyNumber - 1
-      const epoch = run.epochs.answerEpoch
-      trace.emit({ _tag: "PacketSent", at: now, number, bytes: length, epoch, ...noRecords })
-    }
-    return length
-  }
-
-  /** An answer with a raised n leaves now (spec §10.6). */
-  private traceStored(now: Micros, run: ReceiverRun): void {
-    run.raisesStored = false
-    const { creditBytes, creditRecords } = run.assembledIn!
-    this.notices.trace.emit({ _tag: "Stored", at: now, n: run.toldStored, creditRecords, creditBytes })
   }
 
   private expireEpochs(now: Micros): void {
@@ -411,6 +433,3 @@ export class Receiver {
     return false
   }
 }
-
-/** What an answer carries of records, for the trace. */
-const noRecords = { probe: false, recordBytes: 0, plain: false, full: false }

@@ -1,31 +1,37 @@
-import { type Entropy, id64, ReceiverEpochs, ReplayWindow } from "@pure-link/keys"
+import { type CryptoSuite, type Entropy, type EpochLimits, id64, ReceiverEpochs, ReplayWindow } from "@pure-link/keys"
 import {
   acknowledgementReach,
-  type Address,
-  amplificationLimit,
-  type Bytes,
-  type Epoch,
   type Id64,
   type Life,
+  type MemoRun,
   type Micros,
   never,
   type PacketNumber,
   type RecordNumber,
   type RefusalReason,
   runPrefixOf,
-  sameAddress,
   type StreamFrame
 } from "@pure-link/wire"
-import type { CryptoSuite } from "@pure-link/keys"
 import { Acknowledgements } from "./acknowledgements.ts"
+import { AnswerPath } from "./answerPath.ts"
 import { livesRemembered, mergeLives } from "./lives.ts"
 import type { Peer } from "./peers.ts"
 import type { ReceiverStream } from "./stream.ts"
 
 /**
  * One life of a sending link as its receiver sees it (spec §7, §10, §12.4): its epochs and replay window, what it said
- * of its stream, the reply run that answers it, and the address that the answers go to.
+ * of its stream, the reply run that answers it, and the path that the answers take. A run that the memo knows goes on
+ * where it stood, in a fresh reply run (spec §12.1).
  */
+
+export interface RunOptions {
+  readonly suite: CryptoSuite
+  readonly entropy: Entropy
+  readonly limits: EpochLimits
+  /** A deliberate fault, see ReceiverFaults. */
+  readonly ignoreMemoBound: boolean
+}
+
 export class ReceiverRun {
   readonly peer: Peer
   readonly run: Id64
@@ -33,7 +39,8 @@ export class ReceiverRun {
   /** Runs that came later have a higher one. */
   readonly order: number
   readonly epochs: ReceiverEpochs
-  readonly replay = new ReplayWindow(acknowledgementReach)
+  readonly replay: ReplayWindow
+  readonly path: AnswerPath
   /** What the present reply run has to report. */
   acknowledgements = new Acknowledgements()
   replyRun: Id64
@@ -62,67 +69,68 @@ export class ReceiverRun {
   /** An answer is due at the end of the batch, or now. */
   isPending = false
   isDue = false
+  /** The validated address has its answer; that of the address that is not validated is due still. */
+  owesCandidate = false
   /** When the latest packet was opened, and how long after the one before. */
   openedAt: Micros = Number.NEGATIVE_INFINITY
   gap: Micros = Number.POSITIVE_INFINITY
   /** Until when a raised n waits for the next packet's answer; never while none waits. */
   lingersUntil: Micros = never
+  /** A packet opened in this life of the receiver: the run draws no LOST (spec §12.2). */
+  hasOpened = false
+  /** The memo holds it, with this bound. */
+  isRemembered = false
+  keptBound: PacketNumber = -1
   /** A violation was reported; further ones only count. */
   hasViolated = false
-  /** Where answers go: the source of the opened packet with the largest number (spec §10.9). */
-  address: Address
-  private addressNumber: PacketNumber = -1
-  private isValidated = false
-  private allowance: Bytes = 0
   private readonly entropy: Entropy
 
   constructor(
-    options: { readonly suite: CryptoSuite; readonly entropy: Entropy },
+    options: RunOptions,
     peer: Peer,
     staticSecret: Uint8Array,
     run: Id64,
     order: number,
-    from: Address
+    remembered?: MemoRun
   ) {
-    const { suite, entropy } = options
+    const { suite, entropy, limits, ignoreMemoBound } = options
     this.peer = peer
     this.run = run
     this.prefix = runPrefixOf(run)
     this.order = order
-    this.epochs = new ReceiverEpochs({ suite, entropy, pair: peer.pair, run, staticSecret })
+    this.replay = new ReplayWindow(acknowledgementReach, remembered?.bound)
+    const bound = ignoreMemoBound ? -1 : (remembered?.bound ?? -1)
+    const known = remembered && { remembered: { ...remembered, bound } }
+    this.epochs = new ReceiverEpochs({ suite, entropy, pair: peer.pair, run, staticSecret, limits, ...known })
+    this.path = new AnswerPath(bound)
     this.entropy = entropy
     this.replyRun = id64(entropy)
-    this.address = from
+    if (remembered !== undefined) this.restore(remembered)
+  }
+
+  private restore(remembered: MemoRun): void {
+    const { bound, isLive, stream } = remembered
+    this.isRemembered = true
+    this.keptBound = bound
+    this.isLive = isLive
+    if (stream === undefined) return
+    this.stream = stream
+    this.lowestHeld = stream.lowestHeld
+    this.lives = stream.lives
   }
 
   /** A packet was opened. */
   handleOpened(now: Micros): void {
+    this.hasOpened = true
     this.gap = now - this.openedAt
     this.openedAt = now
   }
 
-  /** An authenticated packet came from an address (spec §10.9). */
-  handleHeard(number: PacketNumber, epoch: Epoch, from: Address, length: Bytes): void {
-    const isSame = from === this.address || sameAddress(from, this.address)
-    if (number > this.addressNumber) {
-      this.addressNumber = number
-      if (!isSame) {
-        this.address = from
-        this.isValidated = false
-        this.allowance = 0
-      }
-    } else if (!isSame) return
-    if (epoch >= 1) this.isValidated = true
-    if (!this.isValidated) this.allowance += amplificationLimit * length
-  }
-
-  /** How many bytes may go to the address now. */
-  get sendable(): Bytes {
-    return this.isValidated ? Number.POSITIVE_INFINITY : this.allowance
-  }
-
-  handleSent(length: Bytes): void {
-    if (!this.isValidated) this.allowance -= length
+  /** The address that is not validated is challenged from now on, unless it is already (spec §13.1). True: it was not. */
+  challenge(now: Micros): boolean {
+    if (this.path.token !== 0n) return false
+    this.path.challenge(now, id64(this.entropy))
+    return true
   }
 
   /** Takes a STREAM; false when it is of another stream than the run's, which is a violation (spec §4.3, §8.1). */

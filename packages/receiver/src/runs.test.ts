@@ -3,7 +3,6 @@ import { keyPair, nodeSuite } from "@pure-link/keys"
 import {
   begun,
   content,
-  elsewhere,
   frameOf,
   live,
   ping,
@@ -14,16 +13,6 @@ import {
 } from "../test/scriptedPeer.ts"
 
 describe("addresses", () => {
-  it("answer the address of the largest number opened", () => {
-    const { peer } = live()
-    const late = peer.seal([ping])
-    peer.send([ping], { from: elsewhere })
-    peer.deliver(late)
-    assert.deepStrictEqual(peer.answer().to, elsewhere)
-    peer.send([ping])
-    assert.deepStrictEqual(peer.answer().to, peer.from)
-  })
-
   it("send at most three times the bytes that came from an address that is not validated", () => {
     const { world, peer } = begun()
     const packet = peer.seal([peer.stream, peer.offer(), peer.records(1, content(1, 5))], { long: true })

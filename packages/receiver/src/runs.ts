@@ -1,37 +1,51 @@
-import { type CryptoSuite, dataKey, type Entropy, type PacketKey } from "@pure-link/keys"
-import { type Address, type Id64, type Micros, type RefusalReason, runPrefixOf } from "@pure-link/wire"
+import { dataKey, type PacketKey } from "@pure-link/keys"
+import { type Id64, type MemoRun, type Micros, type RefusalReason, runPrefixOf } from "@pure-link/wire"
 import type { ReceiverCounters } from "./counters.ts"
 import { type Notices, ofRun } from "./event.ts"
 import type { Peer } from "./peers.ts"
-import { ReceiverRun } from "./run.ts"
+import type { Remembering } from "./remembering.ts"
+import { ReceiverRun, type RunOptions } from "./run.ts"
 import type { ReceiverStream } from "./stream.ts"
 import type { Streams } from "./streams.ts"
 
 /**
- * How runs begin, go live, are refused and end (spec §12.4): 64 live and 64 provisional ones per peer, and one live
- * run per stream and generation, the newest.
+ * How runs begin or go on from the memo, go live, are refused and end (spec §12.4): 64 live and 64 provisional ones per
+ * peer, a bound of each for all peers together, and one live run per stream and generation, the newest.
  */
 
 const mostLive = 64
 const mostProvisional = 64
+/** Provisional runs of all peers together; replayed first packets could make 64 for each (spec §15.2). */
+const mostProvisionalOfAll = 4_096
+/** Order of runs that the memo knows, before any that begins in this life: live ones first. */
+const orderOfLive = -2
+const orderOfProvisional = -1
 /** Runs of equal prefix that are tried (spec §3.4). */
 const mostEqualPrefixes = 4
 
 export class Runs {
-  private readonly options: { readonly suite: CryptoSuite; readonly entropy: Entropy }
+  private readonly options: RunOptions
   private readonly streams: Streams
+  private readonly remembering: Remembering
   private readonly notices: Notices
   private readonly counters: ReceiverCounters
+  private readonly mostLiveOfAll: number
   private begun = 0
+  private live = 0
+  /** The provisional runs of all peers, oldest first. */
+  private readonly provisional = new Set<ReceiverRun>()
 
   constructor(
-    options: { readonly suite: CryptoSuite; readonly entropy: Entropy },
+    options: RunOptions & { readonly mostLiveRuns: number },
     streams: Streams,
+    remembering: Remembering,
     notices: Notices,
     counters: ReceiverCounters
   ) {
     this.options = options
+    this.mostLiveOfAll = options.mostLiveRuns
     this.streams = streams
+    this.remembering = remembering
     this.notices = notices
     this.counters = counters
   }
@@ -39,20 +53,47 @@ export class Runs {
   /** The key that opens epoch 0 of a run that is not known yet; undefined for a peer whose key agrees on nothing. */
   firstKey(peer: Peer, run: Id64): PacketKey | undefined {
     const secret = peer.staticSecret()
+    this.counters.keyDerivations += 1
     return secret === undefined ? undefined : dataKey(this.options.suite, secret, peer.pair, run, 0)
   }
 
   /** A provisional run; the peer's oldest one is evicted for it. Undefined when 4 live runs have its prefix. */
-  begin(now: Micros, peer: Peer, run: Id64, from: Address): ReceiverRun | undefined {
+  begin(now: Micros, peer: Peer, run: Id64): ReceiverRun | undefined {
     const prefix = runPrefixOf(run)
     const equals = peer.runs.filter((known) => known.prefix === prefix)
     if (equals.length >= mostEqualPrefixes && !this.evict(now, equals)) return undefined
     const provisional = peer.runs.filter((known) => !known.isLive)
     if (provisional.length >= mostProvisional) this.evict(now, provisional)
-    const begun = new ReceiverRun(this.options, peer, peer.staticSecret()!, run, this.begun++, from)
+    if (this.provisional.size >= mostProvisionalOfAll) this.evict(now, [this.provisional.values().next().value!])
+    const begun = new ReceiverRun(this.options, peer, peer.staticSecret()!, run, this.begun++)
     peer.runs.push(begun)
+    this.provisional.add(begun)
     this.counters.runsBegun += 1
     return begun
+  }
+
+  /** The run that a packet may be of, as the memo holds it. Nothing comes of it before a packet opens. */
+  restore(now: Micros, peer: Peer, runPrefix: number, run: Id64 | undefined): ReceiverRun | undefined {
+    const remembered = peer.remembered.find(
+      (known) => runPrefixOf(known.run) === runPrefix && (run === undefined || known.run === run)
+    )
+    if (remembered === undefined) return undefined
+    peer.remembered = peer.remembered.filter((other) => other !== remembered)
+    const order = remembered.isLive ? orderOfLive : orderOfProvisional
+    const restored = new ReceiverRun(this.options, peer, peer.staticSecret()!, remembered.run, order, remembered)
+    restored.epochs.startCounting(now)
+    peer.runs.push(restored)
+    if (restored.isLive) this.live += 1
+    else this.provisional.add(restored)
+    return restored
+  }
+
+  /** The first packet of a restored run opened: it is where it stood (spec §12.1). */
+  handleRestored(now: Micros, run: ReceiverRun): void {
+    this.counters.runsRestored += 1
+    this.notices.tell({ _tag: "RunRestored", ...ofRun(now, run) })
+    this.judge(now, run)
+    if (run.isLive) this.replaceOlder(now, run)
   }
 
   /** A packet opened in epoch ≥ 1: the run takes a place for good, or is refused for want of one (reason 7). */
@@ -61,9 +102,11 @@ export class Runs {
     this.replaceOlder(now, run)
     if (run.isGone) return
     const { runs } = run.peer
-    run.isSurplus = runs.filter((known) => known.isLive).length >= mostLive
+    run.isSurplus = this.live >= this.mostLiveOfAll || runs.filter((known) => known.isLive).length >= mostLive
     if (!run.isSurplus) {
       run.isLive = true
+      this.live += 1
+      this.provisional.delete(run)
       this.counters.runsLive += 1
       this.notices.tell({ _tag: "RunLive", ...ofRun(now, run) })
     }
@@ -83,6 +126,10 @@ export class Runs {
       if (theirs.source !== stream.source || theirs.input !== stream.input) continue
       if (other.order < run.order) this.end(now, other, "replaced")
       else if (other.isLive) return this.end(now, run, "replaced")
+    }
+    for (const known of run.peer.remembered) {
+      if (run.order > orderOfLive && known.stream !== undefined && isSameStream(known.stream, stream))
+        this.remembering.forgetRemembered(run.peer, known)
     }
   }
 
@@ -117,8 +164,18 @@ export class Runs {
     }
     run.isGone = true
     run.peer.runs.splice(run.peer.runs.indexOf(run), 1)
+    if (run.hasOpened) run.peer.noteEnded(run.prefix)
+    if (run.isLive) this.live -= 1
+    this.provisional.delete(run)
+    this.remembering.forgetRun(run)
     run.epochs.close()
     this.notices.tell({ _tag: "RunEnded", cause, ...ofRun(now, run) })
+  }
+
+  /** Answers go to another address from now on (spec §13). */
+  tellValidated(now: Micros, run: ReceiverRun): void {
+    this.counters.pathsValidated += 1
+    this.notices.tell({ _tag: "PathValidated", address: run.path.validated!, ...ofRun(now, run) })
   }
 
   /** A broken rule: counted, without effect (spec §15.3). */
@@ -155,3 +212,6 @@ export class Runs {
     return true
   }
 }
+
+const isSameStream = (a: NonNullable<MemoRun["stream"]>, b: NonNullable<MemoRun["stream"]>): boolean =>
+  a.source === b.source && a.input === b.input && a.generation === b.generation

@@ -26,8 +26,11 @@ import {
   Kind,
   type Life,
   lifeOf,
+  type MemoPeer,
+  type MemoRun,
   type Micros,
   PacketHeader,
+  type ReceiverMemo,
   type RecordNumber,
   runPrefixOf,
   type StoreIntent,
@@ -119,6 +122,43 @@ export class MemoryInbox {
   }
 }
 
+/** A memo of any capacity, in memory; `fails` makes it take nothing. */
+export class MapMemo implements ReceiverMemo {
+  readonly peers = new Map<string, { staticSecret: Uint8Array; runs: Map<Id64, MemoRun> }>()
+  fails = false
+
+  recall(publicKey: Uint8Array): MemoPeer | undefined {
+    const peer = this.peers.get(String(publicKey))
+    return peer && { staticSecret: peer.staticSecret, runs: [...peer.runs.values()] }
+  }
+
+  keepPeer(publicKey: Uint8Array, staticSecret: Uint8Array): boolean {
+    if (this.fails) return false
+    this.peers.set(String(publicKey), { staticSecret: staticSecret.slice(), runs: new Map() })
+    return true
+  }
+
+  keepRun(publicKey: Uint8Array, run: MemoRun): boolean {
+    if (this.fails) return false
+    this.peers.get(String(publicKey))!.runs.set(run.run, structuredClone(run))
+    return true
+  }
+
+  forgetRun(publicKey: Uint8Array, run: Id64): void {
+    this.peers.get(String(publicKey))?.runs.delete(run)
+  }
+
+  forgetPeer(publicKey: Uint8Array): void {
+    this.peers.delete(String(publicKey))
+  }
+
+  copy(): MapMemo {
+    const copy = new MapMemo()
+    for (const [key, { staticSecret, runs }] of this.peers) copy.peers.set(key, { staticSecret, runs: new Map(runs) })
+    return copy
+  }
+}
+
 export const nameOf = (name: StreamName): string => `${name.source}>${name.input}`
 
 /** A receiver with its inbox, and the time. */
@@ -127,7 +167,7 @@ export class World {
   readonly entropy: Entropy
   readonly identity: KeyPair
   readonly inbox = new MemoryInbox()
-  readonly receiver: Receiver
+  receiver: Receiver
   now: Micros = 1_000_000
   private readonly out = new Uint8Array(2_000)
 
@@ -135,14 +175,15 @@ export class World {
     this.suite = options.suite ?? nodeSuite
     this.entropy = seededEntropy(seed)
     this.identity = keyPair(this.suite, this.entropy)
-    this.receiver = new Receiver({
-      suite: this.suite,
-      entropy: this.entropy,
-      identity: this.identity,
-      cursors: this.inbox,
-      ...options
-    })
+    this.receiver = this.restart(options)
+  }
+
+  /** A receiver process begins, with the same key and inbox; peers must be allowed again. */
+  restart(options: Partial<ReceiverOptions> = {}): Receiver {
+    const { suite, entropy, identity, inbox: cursors } = this
+    this.receiver = new Receiver({ suite, entropy, identity, cursors, ...options })
     this.receiver.addInput("orders", shapeOfTest)
+    return this.receiver
   }
 
   /** Commits everything that waits, again and again until nothing does. */

@@ -17,6 +17,7 @@ export const DropReason = Schema.Literals([
   "unknown run",
   "replayed",
   "not authentic",
+  "expired epoch",
   "malformed",
   "limit"
 ])

@@ -1,0 +1,353 @@
+/**
+ * A receiver that starts again: with its memo it goes on at once, without it says LOST (spec §12.1, §12.2, §12.5).
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { lostKey, nodeSuite, seededEntropy, staticSecret } from "@pure-link/keys"
+import { lostLength, PacketEcho, PacketHeader, runPrefixOf } from "@pure-link/wire"
+import {
+  begun,
+  content,
+  elsewhere,
+  frameOf,
+  lifeB,
+  live,
+  MapMemo,
+  numbersOf,
+  ping,
+  ScriptedPeer,
+  second,
+  storedContents,
+  World
+} from "../test/scriptedPeer.ts"
+
+/** What a LOST says, opened as its sender would; undefined when it does not open. */
+const openLost = (peer: ScriptedPeer, datagram: Uint8Array): PacketEcho | undefined => {
+  const bytes = datagram.slice()
+  const header = new PacketHeader()
+  assert.isTrue(header.read(bytes, 0, bytes.length))
+  assert.strictEqual(header.runPrefix, runPrefixOf(peer.run))
+  const pair = { sender: peer.identity.publicKey, receiver: peer.world.identity.publicKey }
+  const secret = staticSecret(nodeSuite, peer.identity.privateKey, pair.receiver, pair)!
+  const key = lostKey(nodeSuite, secret, pair, header.replyRun)
+  if (!key.open(bytes, 0, header.length, bytes.length, 0)) return undefined
+  const echo = new PacketEcho()
+  return echo.read(bytes, header.length, bytes.length - 16) ? echo : undefined
+}
+
+/** A packet of epoch ≥ 1 that may draw LOST. */
+const long = [ping, ...Array.from({ length: 60 }, () => ({ _tag: "Padding" }) as const)]
+
+describe("a receiver with its memo", () => {
+  it("opens its peer's next packet after a restart, without X25519 and without LOST, in a fresh reply run", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    peer.send([peer.records(1, content(1, 40))])
+    world.store()
+    const before = peer.answers().at(-1)!
+    world.restart({ memo })
+    peer.allowed()
+    // A short header, without STREAM.
+    assert.isTrue(peer.send([peer.records(2, content(2, 40))]))
+    world.store()
+    const answer = peer.answers().at(-1)!
+    assert.notStrictEqual(answer.replyRun, before.replyRun)
+    assert.strictEqual(frameOf(answer, "Stored")!.n, 2)
+    assert.isUndefined(frameOf(answer, "Name"))
+    const { keyAgreements, lostSent, runsRestored } = world.receiver.counters
+    assert.deepStrictEqual(
+      { keyAgreements, lostSent, runsRestored },
+      { keyAgreements: 0, lostSent: 0, runsRestored: 1 }
+    )
+    assert.deepStrictEqual(storedContents(world), [content(1, 40), content(2, 40)])
+  })
+
+  it("knows a candidate before its ACCEPT leaves", () => {
+    const memo = new MapMemo()
+    const { world, peer } = begun({ memo })
+    peer.send([peer.stream, peer.offer()], { long: true })
+    const accept = frameOf(peer.answer(), "Accept")!
+    assert.isTrue(peer.epochs.handleAccept(world.now, accept.epoch, accept.echo, accept.publicKey))
+    world.restart({ memo })
+    peer.allowed()
+    assert.isTrue(peer.send([peer.stream, peer.records(1, content(1, 9))]))
+    assert.strictEqual(world.receiver.counters.keyAgreements, 0)
+    assert.isDefined(world.events().find(({ _tag }) => _tag === "RunLive"))
+  })
+
+  it("answers the same OFFER with the same ACCEPT as before", () => {
+    const memo = new MapMemo()
+    const { world, peer } = begun({ memo })
+    const offer = peer.offer()
+    peer.send([peer.stream, offer], { long: true })
+    const accept = frameOf(peer.answer(), "Accept")!
+    world.restart({ memo })
+    peer.allowed()
+    peer.send([peer.stream, offer], { long: true })
+    assert.deepStrictEqual(frameOf(peer.answer(), "Accept"), accept)
+  })
+
+  it("lets packets up to the remembered bound change no path, epoch or candidate", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    const offer = peer.offer()
+    const late = peer.seal([offer])
+    peer.send([ping, offer])
+    peer.answers()
+    const bound = peer.number - 1
+    const old = memo.copy()
+    assert.strictEqual([...old.peers.values()][0]!.runs.get(peer.run)!.bound, bound)
+    world.restart({ memo: old })
+    peer.allowed()
+    assert.isTrue(peer.deliver(late, elsewhere))
+    // Nothing went to where it came from, and the run has no other address yet.
+    assert.deepStrictEqual(world.transmit(), [])
+    assert.isTrue(peer.send(long))
+    const answer = peer.answer()
+    assert.deepStrictEqual(answer.to, peer.from)
+    assert.deepStrictEqual([...numbersOf(answer, "Ack")].sort(), [bound - 1, bound + 1])
+  })
+
+  it("asks for the name of a stream that has more lives than it holds", () => {
+    const memo = new MapMemo()
+    const { world, peer } = begun({ memo })
+    const lives = [1, 2, 3].map((first) => ({ life: BigInt(first), first }))
+    const other = new ScriptedPeer(world, { identity: peer.identity, lives })
+    other.start()
+    world.restart({ memo })
+    peer.allowed()
+    other.send([other.records(1, content(1, 5))])
+    const answer = other.answer()
+    assert.isDefined(frameOf(answer, "Name"))
+    assert.deepStrictEqual(numbersOf(answer, "Seen"), [other.number - 1])
+  })
+
+  it("knows a life that was listed since the run began", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    const lives = [...peer.stream.lives, { life: lifeB, first: 2 }]
+    peer.send([{ ...peer.stream, lives }, peer.records(1, content(1, 5))])
+    peer.answers()
+    world.restart({ memo })
+    peer.allowed()
+    peer.send([peer.records(1, content(1, 5), content(2, 5))])
+    world.store()
+    assert.strictEqual(world.inbox.cursor(peer.stream)!.life, lifeB)
+  })
+
+  it("writes the bound again every 2^14 numbers", () => {
+    const memo = new MapMemo()
+    const { peer } = live({ memo })
+    const boundOf = () => [...memo.peers.values()][0]!.runs.get(peer.run)!.bound
+    const first = boundOf()
+    peer.send([ping], { number: first + 2 ** 14 - 1 })
+    assert.strictEqual(boundOf(), first)
+    peer.send([ping], { number: first + 2 ** 14 })
+    assert.strictEqual(boundOf(), first + 2 ** 14)
+  })
+
+  it("forgets the secrets of a run that was replaced, and all of a peer that was revoked", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    const next = new ScriptedPeer(world, { identity: peer.identity })
+    next.start()
+    const [kept] = memo.peers.values()
+    assert.deepStrictEqual([...kept!.runs.keys()], [next.run])
+    world.receiver.revoke(peer.identity.publicKey)
+    assert.strictEqual(memo.peers.size, 0)
+  })
+
+  it("forgets a run that it only remembered when a newer one of the stream goes live", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    world.restart({ memo })
+    peer.allowed()
+    const next = new ScriptedPeer(world, { identity: peer.identity })
+    next.start()
+    assert.deepStrictEqual([...[...memo.peers.values()][0]!.runs.keys()], [next.run])
+    assert.isFalse(peer.send([ping]))
+  })
+
+  it("goes on without a memo that takes nothing, says so once, and says when it works again", () => {
+    const memo = new MapMemo()
+    memo.fails = true
+    const { world, peer } = begun({ memo })
+    peer.start()
+    assert.isAbove(world.receiver.counters.memoFailures, 0)
+    const tags = () => world.events().map(({ _tag }) => _tag)
+    assert.deepStrictEqual(
+      tags().filter((tag) => tag.startsWith("Memo")),
+      ["MemoFailed"]
+    )
+    memo.fails = false
+    new ScriptedPeer(world, { identity: peer.identity }).start()
+    assert.deepStrictEqual(
+      tags().filter((tag) => tag.startsWith("Memo")),
+      ["MemoWorks"]
+    )
+  })
+
+  it("reuses no reply run, so that two machines with copies of a memo reuse no nonce", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    const replyRuns = [1, 2].map((seed) => {
+      world.restart({ memo: memo.copy(), entropy: seededEntropy(seed) })
+      peer.allowed()
+      peer.send(long)
+      return peer.answer().replyRun
+    })
+    assert.strictEqual(new Set(replyRuns).size, 2)
+  })
+})
+
+describe("LOST", () => {
+  it("answers a packet in epoch ≥ 1 of a forgotten run with an echo of it, smaller than it", () => {
+    const { world, peer } = live()
+    world.restart()
+    peer.allowed()
+    const packet = peer.seal(long)
+    assert.isFalse(peer.deliver(packet, elsewhere))
+    const [lost, ...more] = world.transmit()
+    assert.deepStrictEqual(more, [])
+    assert.deepStrictEqual(lost!.to, elsewhere)
+    assert.strictEqual(lost!.bytes.length, lostLength)
+    assert.isBelow(lost!.bytes.length, packet.length)
+    const expected = new PacketEcho()
+    expected.take(packet, 0, packet.length, peer.number - 1)
+    assert.deepStrictEqual(openLost(peer, lost!.bytes), expected)
+    assert.deepStrictEqual(
+      world.events().map(({ _tag }) => _tag),
+      ["LostSent"]
+    )
+  })
+
+  it("is drawn by a run whose memo is older than its epoch, but not by garbage in an epoch that the memo knows", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    const old = memo.copy()
+    for (let rotation = 0; rotation < 2; rotation++) {
+      peer.send([peer.offer()])
+      const accept = frameOf(peer.answer(), "Accept")!
+      peer.epochs.handleAccept(world.now, accept.epoch, accept.echo, accept.publicKey)
+      peer.send([ping])
+      peer.answers()
+    }
+    const packet = peer.seal(long)
+    world.restart({ memo: old })
+    peer.allowed()
+    const garbage = packet.slice()
+    garbage[0] = 1
+    assert.isFalse(peer.deliver(garbage))
+    assert.deepStrictEqual(world.transmit(), [])
+    assert.isFalse(peer.deliver(packet))
+    assert.isDefined(openLost(peer, world.transmit()[0]!.bytes))
+  })
+
+  it("is never drawn by a run that opened a packet in this life, whatever epoch is made up, even when it ended", () => {
+    const { world, peer } = live()
+    for (let bits = 2; bits < 16; bits++) {
+      const packet = peer.seal(long)
+      packet[0] = bits
+      assert.isFalse(peer.deliver(packet))
+    }
+    new ScriptedPeer(world, { identity: peer.identity }).start()
+    assert.isFalse(peer.send(long))
+    assert.deepStrictEqual(world.transmit(), [])
+    assert.strictEqual(world.receiver.counters.lostSent, 0)
+  })
+
+  it("is not drawn by packets shorter than itself, epoch 0, or strangers", () => {
+    const { world, peer } = live()
+    world.restart()
+    peer.send(long)
+    peer.allowed()
+    const packet = peer.seal(long)
+    peer.deliver(packet.subarray(0, 46))
+    peer.send(long, { epoch: 0 })
+    assert.deepStrictEqual(world.transmit(), [])
+    peer.deliver(packet.subarray(0, 47))
+    assert.strictEqual(world.transmit().length, 1)
+  })
+
+  it("goes to one peer once, then ten times a second", () => {
+    const { world, peer } = live()
+    world.restart()
+    peer.allowed()
+    let sent = 0
+    for (let i = 0; i < 1_000; i++) {
+      peer.send(long)
+      sent += world.transmit().length
+      world.now += 1_000
+    }
+    assert.isAtLeast(sent, 10)
+    assert.isAtMost(sent, 11)
+    assert.strictEqual(world.receiver.counters.lostLimited, 1_000 - sent)
+  })
+})
+
+describe("tokens", () => {
+  it("bound what forged starts of runs make the receiver compute, and let each peer's first through", () => {
+    const world = new World()
+    const peers = Array.from({ length: 20 }, () => new ScriptedPeer(world).allowed())
+    const forge = (peer: ScriptedPeer) => {
+      const stranger = new ScriptedPeer(world, { identity: peer.identity })
+      const packet = stranger.seal([stranger.stream, ping], { long: true })
+      packet[packet.length - 1]! ^= 1
+      return stranger.deliver(packet, elsewhere)
+    }
+    for (let i = 0; i < 10_000; i++) {
+      assert.isFalse(forge(peers[i % 10]!))
+      world.now += 100
+    }
+    const { keyDerivations, keyDerivationsLimited } = world.receiver.counters
+    assert.isAtMost(keyDerivations, 256 + 256 + 10)
+    assert.strictEqual(keyDerivations + keyDerivationsLimited, 10_000)
+    assert.deepStrictEqual(world.transmit(), [])
+    for (const peer of peers.slice(10)) peer.start()
+  })
+
+  it("bound the ACCEPTs of a peer that offers without end", () => {
+    const { world, peer } = live()
+    const before = world.receiver.counters.keyAgreements
+    for (let epoch = 2; epoch < 1_002; epoch++) {
+      const publicKey = nodeSuite.agreement.publicKey(world.identity.privateKey)
+      peer.send([{ _tag: "Offer", epoch, publicKey }])
+      peer.answers()
+      world.now += 1_000
+    }
+    assert.isAtMost(world.receiver.counters.keyAgreements - before, 64 + 64)
+    assert.isTrue(peer.send([peer.records(1, content(1, 5))]))
+  })
+})
+
+describe("an epoch past its limits", () => {
+  it("opens nothing but a packet that carries an OFFER", () => {
+    const { world, peer } = live({ epochLimits: { lifetimeMicros: 10 * second } })
+    world.now += 19 * second
+    assert.isTrue(peer.send([ping]))
+    assert.deepStrictEqual(numbersOf(peer.answer(), "Ack").includes(peer.number - 1), true)
+    world.now += 2 * second
+    peer.send([peer.records(1, content(1, 5))])
+    assert.deepStrictEqual(peer.answers(), [])
+    assert.strictEqual(world.receiver.counters.dropped["expired epoch"], 1)
+    peer.send([peer.offer(), peer.records(1, content(1, 5))])
+    const accept = frameOf(peer.answer(), "Accept")!
+    assert.isTrue(peer.epochs.handleAccept(world.now, accept.epoch, accept.echo, accept.publicKey))
+    peer.send([peer.records(1, content(1, 5))])
+    assert.isTrue(numbersOf(peer.answer(), "Ack").includes(peer.number - 1))
+  })
+
+  it("is one that opened too many packets, or turned away too many forged ones", () => {
+    for (const forged of [false, true]) {
+      const { world, peer } = live({ epochLimits: { packets: 10, mostPackets: 20, mostForged: 20 } })
+      for (let i = 0; i < 25; i++) {
+        const packet = peer.seal([ping])
+        if (forged) packet[packet.length - 1]! ^= 1
+        peer.deliver(packet)
+      }
+      peer.answers()
+      peer.send([ping])
+      assert.deepStrictEqual(peer.answers(), [], `forged ${forged}`)
+      assert.isAbove(world.receiver.counters.dropped["expired epoch"], 0)
+    }
+  })
+})
