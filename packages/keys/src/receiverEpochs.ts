@@ -195,10 +195,9 @@ export class ReceiverEpochs {
   }
 
   /** What the memo is to hold; the secrets are not copied. */
-  get toRemember(): Pick<MemoRun, "isLive" | "lastOffer" | "current" | "candidate"> {
-    const { current, candidate, lastOfferNumber: lastOffer, live: isLive } = this
+  get toRemember(): Pick<MemoRun, "lastOffer" | "current" | "candidate"> {
+    const { current, candidate, lastOfferNumber: lastOffer } = this
     return {
-      isLive,
       lastOffer,
       current: current === this.zero ? undefined : { epoch: current.epoch, secret: current.secret },
       candidate: candidate && {

@@ -121,8 +121,10 @@ export class BodyReader {
     const stream = run.assembledIn!
     const { generation } = run.stream!
     const former = stream.generation
-    const adoption = stream.adopt(now, generation, packet.epoch >= 1, run.order)
+    const inLiveEpoch = packet.epoch >= 1 && packet.number > run.bound
+    const adoption = stream.adopt(now, generation, inLiveEpoch, run.order)
     if (adoption === "waits") return false
+    if (former !== generation) this.runs.forgetFormer(run)
     if (adoption === "replaced") this.handleReplaced(now, stream, former!)
     let kept = true
     cursor.reset(packet.bytes, packet.bodyStart, packet.bodyEnd)

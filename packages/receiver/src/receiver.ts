@@ -131,8 +131,9 @@ export class Receiver {
       if (restored !== undefined && why === undefined) return true
     }
     if (why !== undefined) return this.drop(why)
-    if (header.epochBits !== 0) return this.drawLost(now, peers)
-    return packet.isLong ? this.openNew(now, peers) : this.drop("unknown run")
+    if (header.epochBits !== 0) this.drawLost(now, peers)
+    else if (packet.isLong) return this.openNew(now, peers)
+    return this.drop("unknown run")
   }
 
   /** All that waited was read: one answer per run becomes due (spec §10.4). */
@@ -268,13 +269,13 @@ export class Receiver {
     this.counters.forgedPackets += 1
     run.epochs.countForged(header.epochBits)
     // The memo may be older than the run: then nobody knows this epoch (spec §12.2).
-    const isLost = keys.length === 0 && (!run.hasOpened || this.faults.lostForKnownRun === true)
-    if (isLost) this.drawLost(now, [run.peer])
-    return "not authentic"
+    if (keys.length > 0 || (run.hasOpened && this.faults.lostForKnownRun !== true)) return "not authentic"
+    this.drawLost(now, [run.peer])
+    return "unknown run"
   }
 
   /** A packet in epoch ≥ 1 of a run for which there is no secret: LOST, if the run did not end here (spec §12.2). */
-  private drawLost(now: Micros, peers: ReadonlyArray<Peer>): boolean {
+  private drawLost(now: Micros, peers: ReadonlyArray<Peer>): void {
     const { packet } = this
     for (const peer of peers) {
       if (peer.hasEnded(packet.header.runPrefix) && this.faults.lostForKnownRun !== true) break
@@ -285,7 +286,6 @@ export class Receiver {
       }
       break
     }
-    return this.drop("unknown run")
   }
 
   /** A long header of an unknown run, in epoch 0: a provisional run if it opens (spec §10.1). */
@@ -352,8 +352,8 @@ export class Receiver {
     this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
     this.notices.trace.emit({ _tag: "EpochAdvanced", at: now, epoch })
     run.path.handleConfirmed(this.packet.from)
-    this.remembering.keep(now, run)
     this.runs.goLive(now, run)
+    if (!run.isGone) this.remembering.keep(now, run)
   }
 
   /**

@@ -1,4 +1,4 @@
-import { livesInMemo, type MemoRun, type Micros, type ReceiverMemo } from "@pure-link/wire"
+import { livesInMemo, type MemoRun, type Micros, type ReceiverMemo, RefusalReason } from "@pure-link/wire"
 import type { ReceiverCounters } from "./counters.ts"
 import type { Notices } from "./event.ts"
 import type { ReceiverFaults } from "./faults.ts"
@@ -44,12 +44,15 @@ export class Remembering {
     const { peer } = run
     const secrets = run.epochs.toRemember
     if (memo === undefined || (secrets.current === undefined && secrets.candidate === undefined)) return
+    // After a restart nothing else would keep what such a run sent from replacing its successor (spec §8.3).
+    if (run.refusal === RefusalReason.retiredGeneration) return
     // The fault `staleMemo`: a run is remembered once and never again. Tests only.
     if (this.faults.staleMemo === true && run.isRemembered) return
     if (!peer.isKept) peer.isKept = memo.keepPeer(peer.publicKey, peer.staticSecret()!)
     const bound = run.replay.largest
     const isKept =
-      peer.isKept && memo.keepRun(peer.publicKey, { ...secrets, run: run.run, bound, stream: streamOf(run) })
+      peer.isKept &&
+      memo.keepRun(peer.publicKey, { ...secrets, run: run.run, isLive: run.isLive, bound, stream: streamOf(run) })
     run.keptBound = bound
     run.isRemembered ||= isKept
     // It may have made room for others by forgetting this one.
@@ -64,7 +67,9 @@ export class Remembering {
 
   /** The run ended. */
   forgetRun(run: ReceiverRun): void {
-    if (run.isRemembered) this.memo?.forgetRun(run.peer.publicKey, run.run)
+    if (!run.isRemembered) return
+    run.isRemembered = false
+    this.memo?.forgetRun(run.peer.publicKey, run.run)
   }
 
   /** A run that the memo holds, and that no packet has called for in this life, was replaced. */

@@ -9,6 +9,8 @@ import {
   content,
   elsewhere,
   frameOf,
+  generationA,
+  generationB,
   lifeB,
   live,
   MapMemo,
@@ -165,6 +167,44 @@ describe("a receiver with its memo", () => {
     next.start()
     assert.deepStrictEqual([...[...memo.peers.values()][0]!.runs.keys()], [next.run])
     assert.isFalse(peer.send([ping]))
+  })
+
+  it("remembers no run of an outbox that was abandoned for another, whose records it could replace", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    const late = peer.seal([peer.records(1, content(9, 30))])
+    const next = new ScriptedPeer(world, { identity: peer.identity, generation: generationB })
+    next.start()
+    next.send([next.records(1, content(1, 5))])
+    peer.send(long, { number: 2 ** 14 + 9 })
+    world.store()
+    world.restart({ memo })
+    peer.allowed()
+    assert.isFalse(peer.deliver(late))
+    world.store()
+    assert.strictEqual(world.inbox.cursor(peer.stream)!.generation, generationB)
+    next.send([next.records(2, content(2, 5))])
+    world.store()
+    assert.deepStrictEqual(storedContents(world), [content(1, 5), content(2, 5)])
+  })
+
+  it("lets a remembered run of a newer outbox replace the generation of the inbox, but not by what may be a replay", () => {
+    const memo = new MapMemo()
+    const { world, peer } = live({ memo })
+    peer.send([peer.records(1, content(1, 5))])
+    world.store()
+    const next = new ScriptedPeer(world, { identity: peer.identity, generation: generationB })
+    next.start()
+    const old = next.seal([next.records(1, content(9, 5))])
+    next.send(long, { number: 2 ** 14 + 9 })
+    world.restart({ memo })
+    peer.allowed()
+    next.deliver(old)
+    world.store()
+    assert.strictEqual(world.inbox.cursor(peer.stream)!.generation, generationA)
+    next.send([next.records(1, content(1, 7))])
+    world.store()
+    assert.strictEqual(world.inbox.cursor(peer.stream)!.generation, generationB)
   })
 
   it("goes on without a memo that takes nothing, says so once, and says when it works again", () => {

@@ -40,6 +40,8 @@ export class ReceiverRun {
   readonly order: number
   readonly epochs: ReceiverEpochs
   readonly replay: ReplayWindow
+  /** Packets up to here may be replays of what the memo's life of the run opened; −1 without a memo (spec §12.1). */
+  readonly bound: PacketNumber
   readonly path: AnswerPath
   /** What the present reply run has to report. */
   acknowledgements = new Acknowledgements()
@@ -99,10 +101,10 @@ export class ReceiverRun {
     this.prefix = runPrefixOf(run)
     this.order = order
     this.replay = new ReplayWindow(acknowledgementReach, remembered?.bound)
-    const bound = ignoreMemoBound ? -1 : (remembered?.bound ?? -1)
-    const known = remembered && { remembered: { ...remembered, bound } }
+    this.bound = ignoreMemoBound ? -1 : (remembered?.bound ?? -1)
+    const known = remembered && { remembered: { ...remembered, bound: this.bound } }
     this.epochs = new ReceiverEpochs({ suite, entropy, pair: peer.pair, run, staticSecret, limits, ...known })
-    this.path = new AnswerPath(bound)
+    this.path = new AnswerPath(this.bound)
     this.entropy = entropy
     this.replyRun = id64(entropy)
     if (remembered !== undefined) this.restore(remembered)

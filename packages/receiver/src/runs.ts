@@ -1,5 +1,5 @@
 import { dataKey, type PacketKey } from "@pure-link/keys"
-import { type Id64, type MemoRun, type Micros, type RefusalReason, runPrefixOf } from "@pure-link/wire"
+import { type Id64, type MemoRun, type Micros, type RefusalReason, runPrefixOf, type StreamName } from "@pure-link/wire"
 import type { ReceiverCounters } from "./counters.ts"
 import { type Notices, ofRun } from "./event.ts"
 import type { Peer } from "./peers.ts"
@@ -94,6 +94,7 @@ export class Runs {
     this.notices.tell({ _tag: "RunRestored", ...ofRun(now, run) })
     this.judge(now, run)
     if (run.isLive) this.replaceOlder(now, run)
+    else if (run.epochs.live) this.goLive(now, run)
   }
 
   /** A packet opened in epoch ≥ 1: the run takes a place for good, or is refused for want of one (reason 7). */
@@ -128,8 +129,25 @@ export class Runs {
       else if (other.isLive) return this.end(now, run, "replaced")
     }
     for (const known of run.peer.remembered) {
-      if (run.order > orderOfLive && known.stream !== undefined && isSameStream(known.stream, stream))
-        this.remembering.forgetRemembered(run.peer, known)
+      const isSame = known.stream?.generation === stream.generation && isSameName(known.stream, stream)
+      if (run.order > orderOfLive && isSame) this.remembering.forgetRemembered(run.peer, known)
+    }
+  }
+
+  /**
+   * The run's generation holds the stream now: the memo forgets earlier runs of others, which a restarted receiver could
+   * not tell from later ones; what they sent once must never replace it (spec §8.3).
+   */
+  forgetFormer(run: ReceiverRun): void {
+    const { stream } = run
+    const isFormer = (other: MemoRun["stream"]) =>
+      other !== undefined && isSameName(other, stream!) && other.generation !== stream!.generation
+    for (const other of run.assembledIn!.runs) {
+      if (other.order < run.order && isFormer(other.stream)) this.remembering.forgetRun(other)
+    }
+    if (run.order <= orderOfLive) return
+    for (const known of run.peer.remembered) {
+      if (isFormer(known.stream)) this.remembering.forgetRemembered(run.peer, known)
     }
   }
 
@@ -213,5 +231,4 @@ export class Runs {
   }
 }
 
-const isSameStream = (a: NonNullable<MemoRun["stream"]>, b: NonNullable<MemoRun["stream"]>): boolean =>
-  a.source === b.source && a.input === b.input && a.generation === b.generation
+const isSameName = (a: StreamName, b: StreamName): boolean => a.source === b.source && a.input === b.input

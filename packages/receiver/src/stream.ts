@@ -77,9 +77,9 @@ export class ReceiverStream implements StreamName {
    * The order of the newest run that carried the present generation in epoch ≥ 1, where no replay gets: a run that
    * began before it replaces nothing, or late packets of an abandoned outbox would retire its successor (spec §8.3).
    */
-  private carriedBy = -1
+  private carriedBy = Number.NEGATIVE_INFINITY
   /** The order of the run that brought the present generation, under any epoch, and when. */
-  private startedBy = -1
+  private startedBy = Number.NEGATIVE_INFINITY
   private startedAt: Micros = Number.NEGATIVE_INFINITY
   private recentBytes: Bytes = 0
   private recentCount = 0
@@ -93,7 +93,7 @@ export class ReceiverStream implements StreamName {
     this.faults = faults
     const cursor = cursors.cursor(this)
     this.known = cursor
-    if (this.generation !== cursor?.generation) this.carriedBy = -1
+    if (this.generation !== cursor?.generation) this.carriedBy = Number.NEGATIVE_INFINITY
     this.generation = cursor?.generation
     this.life = cursor?.life ?? 0n
     this.assembly = new Assembly(cursor?.n ?? 0, this.life, this.share, faults)
