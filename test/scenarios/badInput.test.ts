@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs"
-import { Scenario } from "./processes.ts"
+import { Scenario, withFlag } from "./processes.ts"
 
 const within = async (body: (scenario: Scenario) => Promise<void>): Promise<void> => {
   const scenario = new Scenario()
@@ -149,6 +149,30 @@ describe("bad input", () => {
       const address = String((await serving.event("listening")).address)
       const ended = scenario.runToEnd(...scenario.sendArguments(address, scenario.path("f")))
       assertClear(ended.errors, ended.code, { code: 3, says: /reason 3.*source/ })
+    }))
+
+  it("an outbox that another one replaced ends with reason 6 on both sides, and keeps what it holds", () =>
+    within(async (scenario) => {
+      writeFileSync(scenario.path("f"), "one\n")
+      writeFileSync(scenario.path("g"), "one\ntwo\n")
+      const serving = scenario.serve()
+      const address = String((await serving.event("listening")).address)
+      const send = (outbox: string, file: string) => {
+        const args = withFlag(scenario.sendArguments(address, scenario.path(file)), "--outbox", scenario.path(outbox))
+        return scenario.start(process.execPath, [scenario.program, ...args]).ended
+      }
+      assert.strictEqual((await send("former.db", "f")).code, 0)
+      assert.strictEqual((await send("latter.db", "f")).code, 0)
+      const ended = await send("former.db", "g")
+      assertClear(ended.errors, ended.code, { code: 3, says: /reason 6.*another outbox file.*outbox show/ })
+      const failed = ended.output.split("\n").find((line) => line.includes('"failed"'))
+      assert.match(String(failed), /"exit":3,.*reason 6.*another outbox file/)
+      const notice = await serving.eventWhere("notice", (event) => event.notice === "InputRefused")
+      assert.strictEqual(notice.reason, 6)
+      assert.include(
+        scenario.runToEnd("outbox", "show", "--raw", "--store", scenario.path("former.db")).output,
+        "two\n"
+      )
     }))
 
   it("a source that stays open keeps no process: a signal and a refusal end it, what was read is kept", () =>

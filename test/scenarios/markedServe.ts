@@ -1,23 +1,45 @@
 /**
- * A test build of `pure-link serve` with the same layers and two windows: it prints when a commit begins and ends, and
+ * A test build of `pure-link serve` with the same layers and three windows: it prints when a commit begins and ends;
  * before the first answer with a raised n it makes a system call that a trace can see (an access to a path that does not
- * exist).
+ * exist); and it prints when its socket was bound and when the first answer leaves with an n that it has raised itself.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Inbox } from "@pure-link/ports"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { Socket } from "node:dgram"
 import { accessSync, writeSync } from "node:fs"
 import { makeServe, type ServeSeams } from "../../apps/pure-link/src/commands/serve.ts"
 import { layerLog } from "../../apps/pure-link/src/output.ts"
 import { runMain } from "../../apps/pure-link/src/shutdown.ts"
+import { monotonicMicros } from "./relay.ts"
+
+const print = (event: object): void => {
+  writeSync(1, `${JSON.stringify(event)}\n`)
+}
+
+const bind = Reflect.get(Socket.prototype, "bind") as (...args: Array<unknown>) => Socket
+Reflect.set(Socket.prototype, "bind", function (this: Socket, ...args: Array<unknown>) {
+  this.once("listening", () => print({ event: "bound", at: monotonicMicros() }))
+  return bind.apply(this, args)
+})
 
 /** Written at once, past all buffers: the process may be killed in the next instant. */
 const tell = (event: string, n: number) =>
   Effect.sync(() => {
-    writeSync(1, `{"event":"${event}","n":${n}}\n`)
+    print({ event, n, at: monotonicMicros() })
   })
+
+/** The first n that this process committed. */
+let firstCommitted: number | undefined
+let hasToldRaised = false
+
+const tellRaised = (n: number): void => {
+  if (hasToldRaised || firstCommitted === undefined || n < firstCommitted) return
+  hasToldRaised = true
+  print({ event: "raised", n, at: monotonicMicros() })
+}
 
 const aroundInbox: ServeSeams["aroundInbox"] = (layer) =>
   Layer.effect(
@@ -30,7 +52,10 @@ const aroundInbox: ServeSeams["aroundInbox"] = (layer) =>
           const n = last.first + last.sizes.length - 1
           return Effect.andThen(
             tell("commitBegins", n),
-            Effect.tap(inbox.commit(intents), () => tell("commitEnded", n))
+            Effect.tap(inbox.commit(intents), () => {
+              firstCommitted ??= n
+              return tell("commitEnded", n)
+            })
           )
         }
       })
@@ -51,7 +76,9 @@ const mark = (n: number): void => {
 const trace = {
   packets: false,
   emit: (event: { readonly _tag: string; readonly n?: number }) => {
-    if (event._tag === "Stored") mark(event.n!)
+    if (event._tag !== "Stored") return
+    tellRaised(event.n!)
+    mark(event.n!)
   }
 }
 

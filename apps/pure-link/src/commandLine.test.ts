@@ -2,20 +2,24 @@
  * What the command line reads: keys, key files, peers, and records out of sources.
  */
 import { formatPublicKey, keyPair, systemEntropy } from "@pure-link/keys"
-import { longestRecord } from "@pure-link/wire"
+import { type LinkEvent, refusalRemedy } from "@pure-link/link"
+import { longestRecord, type RefusalReason } from "@pure-link/wire"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Failure } from "./failure.ts"
+import { numberedNames, writeKeyBatch } from "./keyBatch.ts"
 import { readKeyFile, readPublicKey, writeKeyFile } from "./keyFile.ts"
 import { suite } from "./options.ts"
-import { mergePeers, parseAllow, readPeersFile } from "./peers.ts"
+import { allPeers, type AllowedPeer, changeOf, mergePeers, parseAllow, readPeersFile } from "./peers.ts"
 import { openSource } from "./recordFile.ts"
 import { type Format, readRecords, type RecordChunk } from "./recordSource.ts"
 import { toJson, visible } from "./output.ts"
+import { noticeOf } from "./notices.ts"
 import { describeRecord, recordAsJson } from "./recordText.ts"
+import { refusalOf } from "./refusal.ts"
 
 const inFolder = async (body: (at: (name: string) => string) => Promise<void>) => {
   const folder = mkdtempSync(join(tmpdir(), "pure-link-cli-"))
@@ -80,6 +84,27 @@ describe("keys", () => {
       writeFileSync(at("foreign"), "hello\nworld\n")
       assert.match(failureOf(readKeyFile(suite, at("foreign"))).text, /not a key file/)
     }))
+
+  it("many keys get numbered files, and none is written where one of them exists", () =>
+    inFolder(async (at) => {
+      assert.deepStrictEqual(numberedNames("till", 2), ["till-0001", "till-0002"])
+      assert.strictEqual(numberedNames("till", 10_000)[0], "till-00001")
+      const makeKeys = () => keyPair(suite, systemEntropy)
+      const made = await Effect.runPromise(writeKeyBatch(at("new"), numberedNames("a", 3), makeKeys))
+      for (const { file, keys, name } of made) {
+        assert.strictEqual(file, join(at("new"), `${name}.key`))
+        assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+        assert.deepStrictEqual(Effect.runSync(readKeyFile(suite, file)).publicKey, keys.publicKey)
+      }
+      const before = readFileSync(made[2]!.file, "utf8")
+      const again = Effect.flip(writeKeyBatch(at("new"), ["a-0000", "a-0003"], makeKeys))
+      assert.match((await Effect.runPromise(again)).text, /a-0003\.key exists and is kept, and nothing was written/)
+      assert.strictEqual(readFileSync(made[2]!.file, "utf8"), before)
+      assert.deepStrictEqual(readdirSync(at("new")), ["a-0001.key", "a-0002.key", "a-0003.key"])
+      writeFileSync(at("file"), "")
+      const blocked = Effect.flip(writeKeyBatch(at("file"), ["a"], makeKeys))
+      assert.match((await Effect.runPromise(blocked)).text, /--directory/)
+    }))
 })
 
 describe("peers", () => {
@@ -108,7 +133,27 @@ describe("peers", () => {
       )
       writeFileSync(at("peers"), `${key} *\n${key}\n`)
       assert.match(failureOf(readPeersFile(at("peers"))).text, /line 2/)
+      writeFileSync(at("peers"), `${key} *\n\n${key} ${"x".repeat(65)}\n`)
+      assert.match(failureOf(readPeersFile(at("peers"))).text, /line 3 .*longer than 64 B/)
     }))
+
+  it("a list that allows nobody is refused, with where to write whom", () =>
+    inFolder(async (at) => {
+      assert.match(failureOf(allPeers([], undefined)).text, /--allow/)
+      writeFileSync(at("peers"), "# nobody\n")
+      assert.match(failureOf(allPeers([], at("peers"))).text, /peers names no key/)
+      const named = Effect.runSync(parseAllow(key))
+      assert.deepStrictEqual(Effect.runSync(allPeers([named], at("peers"))), [named])
+    }))
+
+  it("what a list read again changes is who came, who went, and who may send as others", () => {
+    const [a, b, c, d] = Array.from({ length: 4 }, () => keyPair(suite, systemEntropy).publicKey)
+    const peer = (publicKey: Uint8Array, ...sources: ReadonlyArray<string>): AllowedPeer => ({ publicKey, sources })
+    const former = [peer(a!, "x", "y"), peer(b!, "x"), peer(c!, "x")]
+    const next = [peer(a!, "y", "x"), { publicKey: b!, sources: "any" as const }, peer(d!, "x")]
+    assert.deepStrictEqual(changeOf(former, next), { added: [next[2]!], changed: [next[1]!], removed: [former[2]!] })
+    assert.deepStrictEqual(changeOf(next, next), { added: [], changed: [], removed: [] })
+  })
 })
 
 describe("records of a source", () => {
@@ -230,6 +275,33 @@ describe("a source file", () => {
       assert.match(failureOf(open(at("."), undefined)).text, /folder/)
       assert.match(failureOf(open(at("none"), undefined)).text, /ENOENT/)
     }))
+})
+
+describe("refusals", () => {
+  it("of every reason say the reason, the remedy and that nothing is lost, with their exit code", () => {
+    const codes = [3, 3, 3, 5, 5, 3, 3]
+    for (const [index, exit] of codes.entries()) {
+      const reason = (index + 1) as RefusalReason
+      const remedy = refusalRemedy(reason)
+      const failure = refusalOf({ _tag: "Refused", reason, remedy })!
+      assert.strictEqual(failure.exit, exit, failure.text)
+      assert.include(failure.text, `reason ${reason}`)
+      assert.include(failure.text, remedy)
+      assert.include(failure.text, "kept in the outbox")
+    }
+    assert.strictEqual(new Set(codes.map((_, index) => refusalRemedy((index + 1) as RefusalReason))).size, codes.length)
+    assert.isUndefined(refusalOf({ _tag: "Sending" }))
+  })
+
+  it("are notices that a script reads, without the machine's time", () => {
+    const stream = { source: "till", input: "orders" }
+    const refused: LinkEvent = { _tag: "OutputRefused", ...stream, reason: 3, at: 5, level: "warning", message: "why" }
+    const told = { event: "notice", notice: "OutputRefused", ...stream, reason: 3, level: "warning", message: "why" }
+    assert.deepStrictEqual(noticeOf(refused), told)
+    const address = { host: "::1", port: 4600 }
+    const found: LinkEvent = { _tag: "AddressFound", ...stream, address, at: 5, level: "info", message: "where" }
+    assert.strictEqual(noticeOf(found).address, "[::1]:4600")
+  })
 })
 
 describe("records shown", () => {

@@ -3,12 +3,14 @@ import { ok as assert } from "node:assert/strict"
 import type { CryptoSuite, KeyPair, PacketKey } from "./cryptoSuite.ts"
 import { type Entropy, keyPair } from "./entropy.ts"
 import { echoOf, EpochKeys, formerEpochLife } from "./epochKeys.ts"
+import { defaultEpochLimits, type EpochLimits } from "./epochLimits.ts"
 import { epochSecret, type Pair } from "./schedule.ts"
 
 /**
  * The epochs of a run at its sender (spec §7): makes OFFERs, turns an ACCEPT into the next epoch, seals under it from
  * then on, and finds the keys that may open an answer. The former epoch stays for late answers, at most 10 s (spec
- * §7.4).
+ * §7.4). It counts what each key has done, says when the next epoch should be offered, and when a key is spent (spec
+ * §7.6); only what is about to be sent asks, so that time alone never wakes an idle link.
  */
 
 export interface EpochsOptions {
@@ -32,6 +34,28 @@ interface OutstandingOffer extends Offer {
   readonly keys: KeyPair
 }
 
+/** What the keys of one epoch have done so far. */
+interface EpochUse {
+  /** When packets began to go under it. */
+  readonly begunAt: Micros
+  /** When the first answer opened under it; never before. */
+  confirmedAt: Micros
+  /** Packets sealed under it. */
+  sealed: number
+  /** Answers with its bits that did not open. */
+  forged: number
+}
+
+const unused = (begunAt: Micros): EpochUse => ({ begunAt, confirmedAt: never, sealed: 0, forged: 0 })
+
+/** Options of the sender's side alone. */
+export interface SenderEpochsOptions extends EpochsOptions {
+  readonly limits?: EpochLimits
+}
+
+/** Probe timeouts between the confirmation of an epoch and the next OFFER (spec §7.6); the former opens no longer than 10 s. */
+const restingTimeouts = 3
+
 /** The answer keys of one reply run: by epoch, and as lists by epoch bits. */
 interface ReplyRunKeys {
   readonly replyRun: Id64
@@ -52,11 +76,15 @@ export class SenderEpochs {
   private zeroUntil: Micros = never
   private outstanding: OutstandingOffer | undefined
   private lastOffered: Epoch = 0
+  private readonly limits: EpochLimits
+  private readonly zeroUse = unused(0)
+  private currentUse = this.zeroUse
   /** Most recently used first. */
   private readonly replyRuns: Array<ReplyRunKeys> = []
 
-  constructor(options: EpochsOptions) {
-    const { suite, pair, run, staticSecret } = options
+  constructor(options: SenderEpochsOptions) {
+    const { suite, pair, run, staticSecret, limits = defaultEpochLimits } = options
+    this.limits = limits
     this.options = options
     this.zero = new EpochKeys(suite, pair, run, 0, staticSecret)
     this.current = this.zero
@@ -75,6 +103,46 @@ export class SenderEpochs {
   /** The key of data packets in epoch 0 or the current one. */
   sealingKey(epoch: Epoch): PacketKey {
     return this.keysOf(epoch).dataKey
+  }
+
+  /** A packet was sealed under epoch 0 or the current one. */
+  handleSealed(epoch: Epoch): void {
+    this.useOf(epoch).sealed++
+  }
+
+  /** An answer opened under this epoch. True: the first one under the current epoch, which is confirmed by it. */
+  handleOpened(now: Micros, epoch: Epoch): boolean {
+    if (epoch === 0 || epoch !== this.current.epoch || this.currentUse.confirmedAt !== never) return false
+    this.currentUse.confirmedAt = now
+    return true
+  }
+
+  /** An answer with these epoch bits did not open: it counts against the current epoch if it claimed that one. */
+  handleForged(epochBits: number): void {
+    if (this.current.epoch === 0 || epochBits !== epochBitsOf(this.current.epoch)) return
+    this.currentUse.forged++
+    if (this.isForgedTooOften) this.forgetLists()
+  }
+
+  /**
+   * Whether the next packet under the current epoch, which is not 0, should carry an OFFER (spec §7.6): one is
+   * outstanding, or the epoch is old or used enough, and was confirmed three probe timeouts ago.
+   */
+  wantsOffer(now: Micros, probeTimeout: Micros): boolean {
+    if (this.outstanding !== undefined && this.outstanding.carrier === this.current.epoch) return true
+    const { begunAt, confirmedAt, forged, sealed } = this.currentUse
+    const { lifetimeMicros, mostForged, packets } = this.limits
+    const isOld = now - begunAt >= lifetimeMicros
+    // An idle link may have missed the one answer that confirms, and its receiver keeps an old epoch for an OFFER only.
+    const restsFrom = confirmedAt === never && isOld ? begunAt : confirmedAt
+    if (now < restsFrom + Math.min(restingTimeouts * probeTimeout, formerEpochLife)) return false
+    return isOld || sealed >= packets || 2 * forged >= mostForged
+  }
+
+  /** Whether nothing more may be sealed under an epoch, 0 or the current one: its key has done all that it may. */
+  isSpent(epoch: Epoch): boolean {
+    if (this.useOf(epoch).sealed >= this.limits.mostPackets) return true
+    return epoch !== 0 && this.isForgedTooOften
   }
 
   /**
@@ -171,6 +239,15 @@ export class SenderEpochs {
     this.replyRuns.length = 0
   }
 
+  private useOf(epoch: Epoch): EpochUse {
+    return epoch === this.current.epoch ? this.currentUse : this.zeroUse
+  }
+
+  /** So many answers did not open under the current epoch that none may any more. */
+  private get isForgedTooOften(): boolean {
+    return this.currentUse.forged >= this.limits.mostForged
+  }
+
   private keysOf(epoch: Epoch): EpochKeys {
     if (epoch === this.current.epoch) return this.current
     assert(epoch === 0)
@@ -185,6 +262,7 @@ export class SenderEpochs {
     }
     if (carrier === 0) this.zeroUntil = now + formerEpochLife
     this.current = next
+    this.currentUse = unused(now)
     this.forgetLists()
   }
 
@@ -214,7 +292,7 @@ export class SenderEpochs {
   }
 
   private list(entry: ReplyRunKeys, epochBits: number): ReadonlyArray<PacketKey> {
-    const opening: Array<EpochKeys> = [this.current]
+    const opening: Array<EpochKeys> = this.isForgedTooOften ? [] : [this.current]
     if (this.former !== undefined) opening.push(this.former)
     if (this.current !== this.zero && this.zeroOpens) opening.push(this.zero)
     return opening

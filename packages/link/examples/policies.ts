@@ -16,7 +16,8 @@ const twoAtOnce = Layer.succeed(CongestionControl, {
     handleCongestion: () => undefined,
     undo: () => {},
     handlePersistentCongestion: () => {},
-    setDatagramSize: () => {}
+    setDatagramSize: () => {},
+    restart: () => {}
   })
 })
 export const forTrickles = Layer.mergeAll(Policies.layerDefault, twoAtOnce)

@@ -168,6 +168,42 @@ describe("Driver", () => {
     assert.deepStrictEqual([machine.claimed.length, driver.counters.answersUnclaimed], [1, 1])
   })
 
+  it("gives LOST to the output it is about, and finds that under the prefix of the run that LOST began", () => {
+    const [machine, other] = [new ScriptedSender(5, 1), new ScriptedSender(5, 2)]
+    const { driver, socket } = driverWith(driven(other), driven(machine))
+    const { handleDatagram } = machine
+    machine.handleDatagram = (now, bytes) => {
+      if (bytes[0] === 0xc0 && handleDatagram.call(machine, now, bytes)) machine.runPrefix = 6
+      return handleDatagram.call(machine, now, bytes)
+    }
+    const from = place("peer")
+    const lost = answer(5, 1)
+    lost[0] = 0xc0
+    socket.waiting = [lost, answer(6, 1), answer(5, 2)].map((bytes) => ({ bytes, from }))
+    driver.turn(0)
+    assert.deepStrictEqual([machine.claimed.length, other.claimed.length], [3, 1]) // LOST counts twice
+    assert.strictEqual(driver.counters.answersUnclaimed, 0)
+  })
+
+  it("sends answers that go to two places in turn in as many calls as there are turns, and none twice", () => {
+    const { driver, socket } = driverWith()
+    const receiver = new ScriptedReceiver()
+    driver.receiver = receiverOf(receiver)
+    socket.waiting = Array.from({ length: 130 }, (_, i) => ({
+      bytes: data(i),
+      from: i < 6 && i % 2 === 1 ? place("challenged") : place("validated")
+    }))
+    driver.turn(0)
+    assert.deepStrictEqual(
+      socket.sent.flatMap(({ bytes }) => bytes),
+      Array.from({ length: 130 }, (_, i) => i)
+    )
+    assert.deepStrictEqual(
+      socket.sent.map(({ count }) => count),
+      [1, 1, 1, 1, 1, 1, 64, 60]
+    )
+  })
+
   it("sends answers in order, those for one place together, once per batch", () => {
     const { driver, socket } = driverWith()
     const receiver = new ScriptedReceiver()

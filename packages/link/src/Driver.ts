@@ -8,7 +8,7 @@ import { type Address, largestDatagram, type Micros, never, sameAddress, type St
 
 /** What the driver calls on a sender machine; `SenderLink` of room `sender` is one. */
 export interface SenderMachine {
-  /** Of its present run; a fresh run, which begins within `pollTransmit`, has another. */
+  /** Of its present run; a fresh one, which begins within `pollTransmit` or by LOST in `handleDatagram`, has another. */
   readonly runPrefix: number
   handleDatagram(now: Micros, bytes: Uint8Array, start: number, end: number): boolean
   handleTimeout(now: Micros): void
@@ -193,8 +193,19 @@ export class Driver {
     const prefix = ((bytes[5]! << 24) | (bytes[6]! << 16) | (bytes[7]! << 8) | bytes[8]!) >>> 0
     const candidates = this.#byRunPrefix.get(prefix)
     if (candidates === undefined) return false
-    for (const sender of candidates) if (sender.machine.handleDatagram(this.#now, bytes, 0, bytes.length)) return true
+    for (const sender of candidates) {
+      if (!sender.machine.handleDatagram(this.#now, bytes, 0, bytes.length)) continue
+      this.#followRun(sender)
+      return true
+    }
     return false
+  }
+
+  /** LOST, and the first packet of a fresh run, give a sender another run prefix (spec §12.3). */
+  #followRun(sender: DrivenSender): void {
+    if (sender.machine.runPrefix === this.#prefixes.get(sender)) return
+    this.#delist(sender)
+    this.#enlist(sender)
   }
 
   #expire(now: Micros): void {
@@ -230,10 +241,7 @@ export class Driver {
       if (length === 0) break
       this.#lengths[count++] = length
     }
-    if (count > 0 && sender.machine.runPrefix !== this.#prefixes.get(sender)) {
-      this.#delist(sender)
-      this.#enlist(sender)
-    }
+    if (count > 0) this.#followRun(sender)
     this.#send(count, destination)
     return count
   }

@@ -1,13 +1,14 @@
 /**
  * The receiving half of a node: one receiver machine on the node's socket, one inbox, and the peers who may send.
  */
-import { Inbox, type InputSummary, type StoreError } from "@pure-link/ports"
+import { Inbox, type InputSummary, Memo, type StoreError } from "@pure-link/ports"
 import { type AllowedPeer, Receiver } from "@pure-link/receiver"
-import type { Bytes } from "@pure-link/wire"
+import type { Bytes, StreamName } from "@pure-link/wire"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { Intake } from "./Intake.ts"
 import { LinkNode } from "./LinkNode.ts"
 
@@ -18,6 +19,8 @@ export interface InputsOptions {
   readonly streamBytes?: Bytes
   /** The same for all streams together: 256 MiB by default. */
   readonly totalBytes?: Bytes
+  /** Live runs of all peers together, about 8 KiB each; one beyond is refused (spec §12.4). 32,768 by default. */
+  readonly mostLiveRuns?: number
 }
 
 /** A peer could not be allowed. */
@@ -46,13 +49,19 @@ export class Inputs extends Context.Service<
     readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
     /** Looks at the inbox's cursors again, after somebody else changed them. */
     readonly revise: Effect.Effect<void>
+    /**
+     * Forgets the retired generations of a stream, and succeeds with their number: the way on when a new outbox is
+     * refused with reason 6 because 64 were replaced already (spec §8.3). Old outboxes that still run count as new then.
+     */
+    readonly forgetRetired: (name: StreamName) => Effect.Effect<number, StoreError>
     /** What `Input.open` works on; applications have no use for it. */
     readonly seam: Intake
   }
 >()("@pure-link/link/Inputs") {
   /**
    * Attaches a receiver to the node, with the inbox in the context, until the scope closes. Refuses all inputs until
-   * they are opened.
+   * they are opened. With a `Memo` in the context too, a restarted receiver goes on with its peers' runs at once;
+   * without one they begin fresh runs (spec §12).
    */
   static readonly layer = (
     options: InputsOptions
@@ -62,16 +71,21 @@ export class Inputs extends Context.Service<
 const attach = Effect.fnUntraced(function* (options: InputsOptions) {
   const { seam } = yield* LinkNode
   const inbox = yield* Inbox
+  const remembered = Option.getOrUndefined(yield* Effect.serviceOption(Memo))
   if (seam.driver.receiver) return yield* new ReceiverPresent()
+  const { epochLimits, faults } = seam.options
   const machine = new Receiver({
     suite: seam.suite,
     entropy: seam.entropy,
     identity: seam.options.identity,
     cursors: inbox,
     trace: seam.trace,
-    ...(seam.options.faults && { faults: seam.options.faults }),
+    ...(remembered && { memo: remembered.memo }),
+    ...(epochLimits && { epochLimits }),
+    ...(faults && { faults }),
     ...(options.streamBytes === undefined ? {} : { streamBytes: options.streamBytes }),
-    ...(options.totalBytes === undefined ? {} : { totalBytes: options.totalBytes })
+    ...(options.totalBytes === undefined ? {} : { totalBytes: options.totalBytes }),
+    ...(options.mostLiveRuns === undefined ? {} : { mostLiveRuns: options.mostLiveRuns })
   })
   const intake = new Intake(seam, machine, inbox)
   const allow = (peer: AllowedPeer) =>
@@ -80,12 +94,15 @@ const attach = Effect.fnUntraced(function* (options: InputsOptions) {
       catch: (error) => new UnusablePeer({ detail: error instanceof Error ? error.message : String(error) })
     })
   for (const peer of options.peers) yield* allow(peer)
+  if (remembered?.rebuilt !== undefined) intake.reportRebuilt(remembered.rebuilt)
   yield* intake.start
+  const revise = Effect.sync(() => intake.change((machine, now) => machine.revise(now)))
   return Inputs.of({
     allow,
     revoke: (publicKey) => Effect.sync(() => intake.change((machine) => machine.revoke(publicKey))),
     summaries: inbox.summaries,
-    revise: Effect.sync(() => intake.change((machine, now) => machine.revise(now))),
+    revise,
+    forgetRetired: (name) => Effect.tap(inbox.forgetRetired(name), () => revise),
     seam: intake
   })
 })

@@ -5,7 +5,7 @@
 import { formatPublicKey } from "@pure-link/keys"
 import type { Inbox, StoreError } from "@pure-link/ports"
 import type { Receiver, ReceiverEvent } from "@pure-link/receiver"
-import type { Id64, Micros, StoreIntent } from "@pure-link/wire"
+import { formatAddress, type Id64, type Micros, type StoreIntent } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
@@ -136,6 +136,12 @@ export class Intake implements DrivenReceiver {
     }
   })
 
+  /** What the memo on disk held is lost, or a part of it. */
+  reportRebuilt(why: string): void {
+    const message = `${why}; peers whose secrets are gone begin fresh runs, and no record is lost`
+    this.#seam.journal.report({ _tag: "MemoRebuilt", at: this.#seam.now(), level: "warning", message })
+  }
+
   /** A node that can store nothing any more is no receiver: it ends, so that its operator learns of it. */
   #inboxEnded(error: StoreError): void {
     this.#seam.fail(`the node has ended, because its inbox did: ${error.message}`)
@@ -157,7 +163,7 @@ export class Intake implements DrivenReceiver {
 
   #note(event: ReceiverEvent, at: Micros): void {
     const { input, source } = event
-    const stream = `"${source}" → "${input}"`
+    const stream = source === "" ? "a stream that is not named yet" : `"${source}" → "${input}"`
     const { journal } = this.#seam
     switch (event._tag) {
       case "RefusalBegan": {
@@ -172,6 +178,25 @@ export class Intake implements DrivenReceiver {
       }
       case "RunLive":
         return this.#notice(event, "debug", `${stream} is live in a new run`)
+      case "RunRestored":
+        return this.#notice(event, "debug", `${stream} goes on in a run that the memo remembered`)
+      case "LostSent": {
+        const peer = formatPublicKey(event.peer)
+        return this.#notice(event, "info", `${peer} was told that its run is lost here; it begins a fresh one`)
+      }
+      case "PathValidated": {
+        const { address, peer } = event
+        const message = `answers to ${formatPublicKey(peer)}, ${stream}, go to ${formatAddress(address)} from now on`
+        return this.#notice(event, "debug", message)
+      }
+      case "MemoFailed": {
+        const message =
+          "the memo takes no more secrets (its disk fails, or it is full): nothing is lost, " +
+          "but after a restart peers begin fresh runs; make room on its disk, or raise its capacity"
+        return journal.report({ _tag: "MemoTrouble", at, level: "warning", message })
+      }
+      case "MemoWorks":
+        return journal.report({ _tag: "MemoWorks", at, level: "info", message: "the memo takes secrets again" })
       case "RunEnded":
         return this.#notice(event, "debug", `a run of ${stream} ended: ${event.cause}`)
       case "GenerationReplaced":

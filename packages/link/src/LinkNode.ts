@@ -3,7 +3,7 @@
  * share the socket. The driver fiber sleeps until a datagram comes, a deadline passes or somebody calls `wake`, and
  * then takes one turn.
  */
-import type { KeyPair } from "@pure-link/keys"
+import { type EpochLimits, epochLimits, type KeyPair } from "@pure-link/keys"
 import { Cryptography, DatagramSocket, Entropy, type SocketCounters, type SocketError } from "@pure-link/ports"
 import { Policies, type PolicyMakers } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
@@ -30,6 +30,8 @@ export interface NodeOptions {
   readonly identity: KeyPair
   /** Where to listen. Port 0 takes a free one; host `::` serves IPv6 and IPv4, `0.0.0.0` IPv4 only. */
   readonly listen: Address
+  /** How long epochs serve (spec §7.6): an hour or 2^22 packets by default. One that none may have is a defect. */
+  readonly epochLimits?: Partial<EpochLimits>
   /** Receives every protocol event; silent by default. */
   readonly trace?: Trace
   /** For tests of the tests only. */
@@ -106,6 +108,7 @@ export class LinkNode extends Context.Service<
 const longestSleep: Micros = 3_600_000_000
 
 const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
+  epochLimits(options.epochLimits) // throws for what no epoch may have
   const sockets = yield* DatagramSocket
   const suite = yield* Cryptography
   const entropy = yield* Entropy

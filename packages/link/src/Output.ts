@@ -64,6 +64,11 @@ export interface Output<A> {
   readonly changes: Stream.Stream<OutputState>
   /** The last record known to be STORED; 0 before the first. */
   readonly storedThrough: Effect.Effect<RecordNumber>
+  /**
+   * Sends to another address of the same peer from now on, at once: what is known of the path starts again (spec §13.3).
+   * An address that an Effect finds later, after silence, takes over from it.
+   */
+  readonly redirect: (address: Address) => Effect.Effect<void>
   /** Succeeds when everything appended so far, in this life or an earlier one, is STORED. */
   readonly drained: Effect.Effect<StoredAt, OutputEnded>
 }
@@ -148,6 +153,7 @@ const makeMachine = (seam: NodeSeam, outbox: Outbox["Service"], options: OutputO
     outbox: { generation, lowestHeld, last, lives },
     policies: seam.policies,
     trace: seam.trace,
+    ...(seam.options.epochLimits && { epochLimits: seam.options.epochLimits }),
     ...(seam.options.faults && { faults: seam.options.faults }),
     ...(options.queueBytes === undefined ? {} : { queueBytes: options.queueBytes })
   })
@@ -190,6 +196,7 @@ const outputOf = <A>(type: StreamType<A>, link: OutputLink, outbox: Outbox["Serv
     state: Effect.sync(() => link.state.value),
     changes: link.state.changes,
     storedThrough: Effect.sync(() => link.stored.through),
+    redirect: (address) => Effect.sync(() => link.redirect(address)),
     drained: Effect.suspend(() => link.stored.wait(outbox.state().last))
   }
 }

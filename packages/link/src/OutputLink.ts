@@ -12,6 +12,7 @@ import {
   type RecordBatch,
   type RecordNumber,
   type RefusalReason,
+  sameAddress,
   type StreamName
 } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
@@ -95,6 +96,11 @@ export class OutputLink implements DrivenSender {
     const { counters, recoveryCounters } = this.machine
     const ofRecovery = Object.entries(recoveryCounters).map(([name, count]) => [inRecovery(name), count])
     return { ...counters, ...Object.fromEntries(ofRecovery) }
+  }
+
+  /** Whether the peer has not answered for long (spec §9.9). */
+  get isSilent(): boolean {
+    return this.#silentSince !== undefined
   }
 
   /** The error that ended sending for good, if one did. */
@@ -213,13 +219,29 @@ export class OutputLink implements DrivenSender {
     this.close()
   }
 
-  /** The peer's address was found. */
+  /** The peer's address was found: one line, and the path starts again, if it is another than before. */
   resolved(address: Address): void {
-    const moved = this.destination === undefined || formatAddress(this.destination) !== formatAddress(address)
-    this.destination = address
+    this.#moveTo(address, "AddressFound")
+  }
+
+  /** The application knows another address. */
+  redirect(address: Address): void {
+    this.#moveTo(address, "OutputRedirected")
+  }
+
+  #moveTo(address: Address, event: "AddressFound" | "OutputRedirected"): void {
+    const former = this.destination
     this.#unresolved = undefined
+    if (former === undefined || !sameAddress(former, address)) {
+      this.destination = address
+      const from = former ? `, no longer to ${formatAddress(former)}` : ""
+      const message = `"${this.name.source}" → "${this.name.input}" goes to ${formatAddress(address)}${from}`
+      const at = this.#seam.now()
+      this.#seam.journal.report({ ...this.name, _tag: event, at, level: "info", message, address })
+      if (former) this.machine.handlePathChanged(at)
+      this.#seam.wake()
+    }
     this.#refreshState()
-    if (moved) this.#seam.wake()
   }
 
   /** The peer's address could not be found. */
@@ -267,6 +289,20 @@ export class OutputLink implements DrivenSender {
       case "ReplyRunsFlapping": {
         const message = `${stream} is answered by two receivers in turn: let one node alone use key ${this.#keys.peer}`
         return report.report({ ...told, _tag: "TwoReceivers", level: "error", message })
+      }
+      case "RunLost": {
+        const how = event.withRecords ? "sends again what is not stored" : "waits for its first answer before it sends"
+        const message = `${stream}: the receiver has lost the run, as after a restart; a fresh one begins and ${how}`
+        return report.report({ ...told, _tag: "RunLost", level: "info", message })
+      }
+      case "PathChanged": {
+        const message = `${stream}: the path is another one; what was learned of the former is forgotten`
+        return report.report({ ...told, _tag: "PathChanged", level: "info", message })
+      }
+      case "EpochAdvanced": {
+        const { epoch } = event
+        const message = `${stream} goes on under the secrets of epoch ${epoch}`
+        return report.report({ ...told, _tag: "EpochAdvanced", epoch, level: "debug", message })
       }
       case "SilentRecovery": {
         const message = `${stream}: the receiver seems to have forgotten the run; a new epoch is offered`

@@ -106,7 +106,8 @@ export const refusalRemedy = (reason: RefusalReason): string => {
       return (
         "another outbox file sends as this source now and has replaced this one; its records are kept in its file: " +
         "look at them with `pure-link outbox show`, and append what is missing to the new outbox, " +
-        "or send under another source name"
+        "or send under another source name; if this one is new, 64 others were replaced before it: " +
+        "let the receiver forget those with `pure-link inbox forget-retired`"
       )
     case RefusalReason.tooManyRuns:
       return "the receiver serves its most runs for this key; close outputs, or wait for old ones to end"

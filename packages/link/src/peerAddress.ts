@@ -2,7 +2,7 @@
  * A peer whose address has to be looked up: looked up when needed, again and again until there is one, and again
  * whenever the peer falls silent, because it may have moved.
  */
-import { type Address, formatAddress } from "@pure-link/wire"
+import type { Address } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { NodeSeam } from "./LinkNode.ts"
@@ -14,26 +14,17 @@ import type { OutputLink } from "./OutputLink.ts"
  */
 export type LookUp = Effect.Effect<Address, { readonly message: string }>
 
-/**
- * A look-up that failed is repeated after 1 s, doubling to 64 s; one after silence follows at least 30 s after the
- * last.
- */
+/** A look-up that failed, or that did not end the silence, is repeated after 1 s, doubling to 64 s. */
 const firstRetryMillis = 1_000
 const longestRetryMillis = 64_000
-const silencePauseMillis = 30_000
 
 /** Keeps an output's destination at what its peer's look-up says. */
 export const followAddress = (lookUp: LookUp, seam: NodeSeam, link: OutputLink): Effect.Effect<never> =>
   Effect.gen(function* () {
-    for (;;) {
-      const found = yield* find(lookUp, seam, link)
-      if (link.destination === undefined || formatAddress(link.destination) !== formatAddress(found)) {
-        const message = `"${link.name.source}" → "${link.name.input}" goes to ${formatAddress(found)}`
-        const at = seam.now()
-        seam.journal.report({ _tag: "AddressFound", ...link.name, at, level: "info", message, address: found })
-      }
-      link.resolved(found)
-      yield* Effect.sleep(silencePauseMillis)
+    for (let pause = firstRetryMillis; ; pause = Math.min(2 * pause, longestRetryMillis)) {
+      link.resolved(yield* find(lookUp, seam, link))
+      yield* Effect.sleep(pause)
+      if (!link.isSilent) pause = firstRetryMillis
       link.silence.closeUnsafe()
       yield* link.silence.await
     }

@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { LinkNode, Output } from "@pure-link/link"
 import { Input } from "@pure-link/link"
-import { InboxMemory, OutboxMemory } from "@pure-link/store"
+import { OutboxMemory } from "@pure-link/store"
 import { VirtualNetwork } from "@pure-link/virtual-net"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -154,54 +154,6 @@ describe("restarts", () => {
       { seed, link: badLink }
     )
     sameRecords(records, sent)
-  })
-
-  it.for([21, 22])("of a receiver, killed at any moment, lose and repeat nothing (seed %i)", (seed) => {
-    const dice = new Dice(seed)
-    const backing = new InboxMemory.Backing()
-    const sent = manySizes(dice, 200)
-    play(
-      Effect.gen(function* () {
-        const sending = yield* Effect.gen(function* () {
-          const output = yield* Output.open(blobs, device)
-          for (let i = 0; i < sent.length; i += 5) {
-            yield* output.appendAll(sent.slice(i, i + 5))
-            yield* Effect.sleep(100)
-          }
-          yield* output.drained
-        }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)]), Effect.forkChild)
-        while (sending.pollUnsafe() === undefined) {
-          const life = yield* Effect.forkChild(
-            Effect.andThen(Input.open(blobs), Effect.never).pipe(Effect.scoped, Effect.provide(hub({ backing })))
-          )
-          yield* Effect.raceFirst(Fiber.await(sending), Effect.sleep(3_000 + dice.below(3_000)))
-          yield* Fiber.interrupt(life)
-        }
-        yield* Fiber.join(sending)
-        sameRecords(yield* Effect.provide(Effect.scoped(take(blobs, sent.length)), hub({ backing })), sent)
-      }),
-      { seed, link: badLink }
-    )
-  })
-
-  it("of a receiver are over within seconds for a sender that goes on", () => {
-    const backing = new InboxMemory.Backing()
-    const up = Effect.andThen(Input.open(blobs), Effect.never).pipe(Effect.scoped, Effect.provide(hub({ backing })))
-    play(
-      Effect.gen(function* () {
-        const output = yield* Output.open(blobs, device)
-        const first = yield* Effect.forkChild(up)
-        yield* (yield* output.append(Uint8Array.of(1))).stored
-        yield* Fiber.interrupt(first)
-        yield* Effect.forkChild(up)
-        const receipt = yield* output.append(Uint8Array.of(2))
-        const begun = yield* Clock.currentTimeMillis
-        yield* receipt.stored
-        assert.isBelow((yield* Clock.currentTimeMillis) - begun, 6_000)
-        assert.strictEqual((yield* (yield* LinkNode).counters).events["SilentRecovery"], 1)
-      }).pipe(Effect.scoped, Effect.provide([deviceNode(), outbox(blobs)])),
-      { link: { delayMicros: 10_000 } }
-    )
   })
 })
 

@@ -4,7 +4,7 @@
 import { assert } from "@effect/vitest"
 import { type KeyPair, keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
 import { type Chunk, Input, Inputs, type InputsOptions, LinkNode, type NodeOptions, StreamType } from "@pure-link/link"
-import { Cryptography, Entropy, type Outbox, type StoreError } from "@pure-link/ports"
+import { Cryptography, Entropy, Memo, type Outbox, type StoreError } from "@pure-link/ports"
 import { Policies } from "@pure-link/recovery"
 import { InboxMemory, OutboxMemory } from "@pure-link/store"
 import { type LinkOptions, Sim, type SimLimits, VirtualNetwork } from "@pure-link/virtual-net"
@@ -64,14 +64,17 @@ export const outbox = <A>(
   return OutboxMemory.layer({ ...rest, stream }).pipe(Layer.provide(freshEntropy))
 }
 
-export const inputs = (options: InboxMemory.Options & Partial<InputsOptions> = {}) => {
+export const inputs = (
+  options: InboxMemory.Options & Partial<InputsOptions> & { readonly memo?: Memo["Service"] | undefined } = {}
+) => {
   const everyone = [{ publicKey: identities.device.publicKey, sources: "any" as const }]
-  const { peers = everyone, streamBytes, totalBytes, ...inbox } = options
-  return Inputs.layer({
+  const { memo, peers = everyone, streamBytes, totalBytes, ...inbox } = options
+  const layer = Inputs.layer({
     peers,
     ...(streamBytes === undefined ? {} : { streamBytes }),
     ...(totalBytes === undefined ? {} : { totalBytes })
   }).pipe(Layer.provide(InboxMemory.layer(inbox)))
+  return memo ? Layer.provide(layer, Layer.succeed(Memo, memo)) : layer
 }
 
 /** A hub that is up as long as the scope is open, and what it gives. */

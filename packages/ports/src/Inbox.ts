@@ -39,6 +39,12 @@ export class Inbox extends Context.Service<
     /** How many retired generations are kept for (source, input). */
     readonly retiredCount: (name: StreamName) => number
     /**
+     * The operator's way on when 64 are kept and a new outbox is refused for that (spec §8.3): forgets all retired
+     * generations of (source, input), durably, and succeeds with their number. From then on their outboxes count as new
+     * ones: one that still runs would replace the current one again.
+     */
+    readonly forgetRetired: (name: StreamName) => Effect.Effect<number, StoreError>
+    /**
      * Stores batches of different streams in one transaction and succeeds, in their order, once it is on disk. An intent
      * of a generation that is neither current nor retired replaces the current one, which becomes retired (spec §8.3).
      * Concurrent calls may share a transaction. Fails as a whole, storing nothing, when the disk is full or the file is

@@ -5,7 +5,7 @@ import { Chunk } from "./chunk.ts"
 import type { ReceiverFaults } from "./faults.ts"
 import { HeldRecord, HeldRecords } from "./heldRecord.ts"
 import { lifeBefore, mayFollow } from "./lives.ts"
-import type { MemoryShare } from "./memory.ts"
+import { type MemoryShare, overheadAhead, overheadComplete } from "./memory.ts"
 
 /**
  * The parts of one stream that are held until they are stored (spec §10.3, §10.5, §10.7). Three places, by number:
@@ -72,6 +72,16 @@ export class Assembly {
     return this.completeBytes + this.head.extent + this.aheadBytes
   }
 
+  /** How many records are held, complete ones and those ahead. */
+  get heldRecords(): number {
+    return this.complete - this.n + this.ahead.count
+  }
+
+  /** What keeping the records costs beside their bytes. */
+  get overhead(): Bytes {
+    return overheadAhead * this.ahead.count + overheadComplete * (this.complete - this.n)
+  }
+
   /** Whether anything is held that is not stored. */
   get isHolding(): boolean {
     return this.complete > this.n || !this.head.isEmpty || this.ahead.count > 0
@@ -83,7 +93,7 @@ export class Assembly {
    */
   keep(lives: ReadonlyArray<Life>, first: RecordNumber, reader: RecordsReader, bytes: Uint8Array): Verdict {
     if (this.appendInOrder(lives, first, reader, bytes)) {
-      this.share.setHeld(this.heldBytes)
+      this.count()
       return Verdict.kept
     }
     let verdict: Verdict = Verdict.kept
@@ -123,11 +133,12 @@ export class Assembly {
     } else if (isHead && !this.mayBeNext(life, lifeBefore(lives, life))) return Verdict.otherLife
     const addsRange = held !== undefined && !held.isEmpty && length > 0 && held.ranges.splits(offset, end)
     if (addsRange && this.extraRanges >= mostExtraRanges) return Verdict.noRoom
+    if (!this.share.hasRoomToKeep(this.overheadOf(isHead, held))) return Verdict.noRoom
     const growth = Math.max(0, end - (held?.extent ?? 0))
     if (!this.share.hasRoom(growth) && !(isHead && this.takeReserve(growth))) return Verdict.noRoom
     if (isHead) this.placeInHead(life, offset, bytes, start, length, ends)
     else this.placeAhead(held ?? this.addAhead(number, life, lives), offset, bytes, start, length, ends)
-    this.share.setHeld(this.heldBytes)
+    this.count()
     return Verdict.kept
   }
 
@@ -156,7 +167,7 @@ export class Assembly {
       this.head = new HeldRecord(this.complete + 1, noLife)
     }
     if (this.head.isEmpty) this.promoteAhead()
-    this.share.setHeld(this.heldBytes)
+    this.count()
   }
 
   /** Drops what is held of record n+1, which is not complete. True: something was, and may have been acknowledged. */
@@ -166,7 +177,7 @@ export class Assembly {
     this.extraRanges -= extraRanges(head.ranges.count)
     for (const chunk of this.chunks.splice(0)) this.dropChunk(chunk)
     this.head = new HeldRecord(this.n + 1, noLife)
-    this.share.setHeld(this.heldBytes)
+    this.count()
     return !head.isEmpty
   }
 
@@ -183,6 +194,16 @@ export class Assembly {
     this.head = new HeldRecord(n + 1, noLife)
     this.ahead.clear()
     this.share.countNothing()
+  }
+
+  private count(): void {
+    this.share.setHeld(this.heldBytes, this.overhead)
+  }
+
+  /** What keeping one more part's record costs; record n+1 is always kept. */
+  private overheadOf(isHead: boolean, held: HeldRecord | undefined): Bytes {
+    if (isHead) return this.complete === this.n ? 0 : overheadComplete
+    return held === undefined ? overheadAhead : 0
   }
 
   /** Room beyond what is free: for record n+1 only. */
@@ -210,7 +231,7 @@ export class Assembly {
     if (head.isEmpty ? !this.mayBeNext(life, lifeBefore(lives, life)) : head.life.life !== life.life) return false
     let total = 0
     for (let i = 0; i < count; i++) total += reader.length(i)
-    if (!this.share.hasRoom(total)) return false
+    if (!this.share.hasRoom(total) || !this.share.hasRoomToKeep(count * overheadComplete)) return false
     this.copyInOrder(life, reader, bytes, total)
     return true
   }

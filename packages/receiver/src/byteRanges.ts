@@ -1,21 +1,29 @@
 /**
  * Which bytes of a record are held: ranges that rise and do not touch. The usual record has one, which grows at its
- * end. Adding costs a binary search and one move within two small typed arrays, whatever order the parts come in.
+ * end. Adding costs a binary search and one move within two arrays, whatever order the parts come in. They are plain
+ * arrays, made when the first range is: typed ones cost more than what most records held ahead need.
  */
 export class ByteRanges {
-  count = 0
-  private lows = new Uint32Array(2)
-  private highs = new Uint32Array(2)
+  private lows: Array<number> = nothing
+  private highs: Array<number> = nothing
   private first = 0
   private last = 0
 
+  get count(): number {
+    return this.lows.length
+  }
+
   clear(): void {
-    this.count = 0
+    if (this.count === 0) return
+    this.lows.length = 0
+    this.highs.length = 0
   }
 
   /** Holds exactly [0, end). */
   setWhole(end: number): void {
-    this.count = 1
+    this.make()
+    this.lows.length = 1
+    this.highs.length = 1
     this.lows[0] = 0
     this.highs[0] = end
   }
@@ -39,53 +47,46 @@ export class ByteRanges {
 
   /** Adds [low, high), which is not empty, and merges what it touches. */
   add(low: number, high: number): void {
+    this.make()
     this.locate(low, high)
-    const { first, last } = this
-    if (first > last) this.insert(first, low, high)
-    else {
-      this.lows[first] = Math.min(this.lows[first]!, low)
-      this.highs[first] = Math.max(this.highs[last]!, high)
-      if (last > first) {
-        this.lows.copyWithin(first + 1, last + 1, this.count)
-        this.highs.copyWithin(first + 1, last + 1, this.count)
-        this.count -= last - first
-      }
+    const { first, highs, last, lows } = this
+    if (first > last) {
+      lows.splice(first, 0, low)
+      highs.splice(first, 0, high)
+      return
     }
+    lows[first] = Math.min(lows[first]!, low)
+    highs[first] = Math.max(highs[last]!, high)
+    if (last === first) return
+    lows.splice(first + 1, last - first)
+    highs.splice(first + 1, last - first)
+  }
+
+  private make(): void {
+    if (this.lows !== nothing) return
+    this.lows = []
+    this.highs = []
   }
 
   /** Finds the ranges that [low, high) overlaps or touches: `first` to `last`, none when `first > last`. */
   private locate(low: number, high: number): void {
-    this.first = lowerBound(this.highs, this.count, low)
-    this.last = lowerBound(this.lows, this.count, high + 1) - 1
-  }
-
-  private insert(index: number, low: number, high: number): void {
-    if (this.count === this.lows.length) {
-      this.lows = grown(this.lows)
-      this.highs = grown(this.highs)
-    }
-    this.lows.copyWithin(index + 1, index, this.count)
-    this.highs.copyWithin(index + 1, index, this.count)
-    this.lows[index] = low
-    this.highs[index] = high
-    this.count += 1
+    this.first = lowerBound(this.highs, low)
+    this.last = lowerBound(this.lows, high + 1) - 1
   }
 }
 
-/** The first index whose value is at least `value`; `count` when none is. */
-const lowerBound = (values: Uint32Array, count: number, value: number): number => {
+/** Shared by all that hold nothing. */
+const nothing: Array<number> = []
+Object.freeze(nothing)
+
+/** The first index whose value is at least `value`; the length when none is. */
+const lowerBound = (values: ReadonlyArray<number>, value: number): number => {
   let low = 0
-  let high = count
+  let high = values.length
   while (low < high) {
     const middle = (low + high) >>> 1
     if (values[middle]! < value) low = middle + 1
     else high = middle
   }
   return low
-}
-
-const grown = (values: Uint32Array): Uint32Array<ArrayBuffer> => {
-  const larger = new Uint32Array(2 * values.length)
-  larger.set(values)
-  return larger
 }

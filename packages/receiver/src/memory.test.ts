@@ -25,6 +25,17 @@ const startedIn = (world: World, source: string): ScriptedPeer => {
   return peer
 }
 
+/** Sends whole empty records far ahead of what is there, until one is not kept; says how many were. */
+const fillAhead = (peer: ScriptedPeer, most: number): number => {
+  const parts = Array.from({ length: 32 }, () => new Uint8Array(0))
+  for (let first = 2; first + 32 <= most; first += 32) {
+    peer.send([peer.records(first, ...parts)])
+    const answer = peer.answers().at(-1)!
+    if (!numbersOf(answer, "Ack").includes(peer.number - 1)) return first - 2
+  }
+  return most
+}
+
 /** Sends one part alone; whether it was acknowledged, and the record credit of the answer. */
 const tellsOf = (peer: ScriptedPeer, offset: number, bytes: Uint8Array, ends = false, number = 1) => {
   peer.send([peer.part(number, offset, bytes, ends)])
@@ -298,5 +309,37 @@ describe("the reserve", () => {
     assert.deepStrictEqual(stored.sort(), sent.sort())
     for (const bytes of storedContents(world)) assert.strictEqual(bytes.length % 10_000, 0)
     assert.deepStrictEqual([world.receiver.heldBytes, world.receiver.bufferBytes], [0, 0])
+  })
+})
+
+describe("what keeping records costs", () => {
+  it("is bounded for all streams together, of any size, and record n+1 is kept all the same", () => {
+    const world = new World({ totalBytes: mebibyte })
+    const peers = Array.from({ length: 4 }, (_, i) => startedIn(world, `source ${i}`))
+    const kept = peers.map((peer) => fillAhead(peer, 65_500))
+    // 64 MiB at 1 KiB each, whatever the number of streams.
+    assert.closeTo(
+      kept.reduce((sum, count) => sum + count, 0),
+      65_536,
+      128
+    )
+    for (const peer of peers) {
+      const { credit, kept } = tellsOf(peer, 0, content(1, 10), true)
+      assert.isTrue(kept)
+      assert.isAtLeast(credit, 1)
+    }
+    world.store()
+    assert.isAtLeast(world.inbox.records.length, 65_000)
+  })
+
+  it("is given back when records are stored or dropped", () => {
+    const world = new World({ totalBytes: mebibyte })
+    const first = startedIn(world, "first")
+    const second = startedIn(world, "second")
+    fillAhead(first, 65_500)
+    assert.isBelow(fillAhead(second, 65_500), 200)
+    tellsOf(first, 0, content(1, 10), true)
+    world.store()
+    assert.strictEqual(fillAhead(second, 65_500), 65_500)
   })
 })

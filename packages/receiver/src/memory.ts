@@ -1,4 +1,4 @@
-import { type Bytes, longestRecord, type Micros, never } from "@pure-link/wire"
+import { type Bytes, largestRecordCredit, longestRecord, type Micros, never } from "@pure-link/wire"
 
 /**
  * What all streams hold together, and the one reserve beyond it (spec §10.7).
@@ -11,6 +11,14 @@ import { type Bytes, longestRecord, type Micros, never } from "@pure-link/wire"
 
 /** What record n+1 of one starved stream may take beyond the total. */
 export const reserveBytes: Bytes = longestRecord
+/**
+ * What a record costs beside its bytes while it is held: ahead of the first incomplete one, where it stands alone, and
+ * complete, where only its length is kept. Empty records would else be kept without bound.
+ */
+export const overheadAhead: Bytes = 1_024
+export const overheadComplete: Bytes = 8
+/** Overhead that is always allowed: all records that credit lets one stream send may be held ahead. */
+const leastOverhead: Bytes = overheadAhead * largestRecordCredit
 /** A holder that keeps nothing new for this long loses the reserve to one that waits. */
 export const reservePatience: Micros = 10_000_000
 
@@ -22,6 +30,9 @@ export class ReceiverMemory {
   used: Bytes = 0
   /** The bytes of all buffers. */
   allocated: Bytes = 0
+  /** What keeping records costs beside their bytes, for all streams together, and its bound. */
+  overhead: Bytes = 0
+  private readonly mostOverhead: Bytes
   /** The starved stream that the reserve serves. */
   holder: MemoryShare | undefined
   /** Starved streams, in the order in which they began to wait. */
@@ -30,6 +41,11 @@ export class ReceiverMemory {
   constructor(perStream: Bytes, total: Bytes) {
     this.perStream = perStream
     this.total = total
+    this.mostOverhead = Math.max(leastOverhead, total / 4)
+  }
+
+  get overheadFree(): Bytes {
+    return Math.max(0, this.mostOverhead - this.overhead)
   }
 
   get free(): Bytes {
@@ -84,6 +100,7 @@ export class MemoryShare {
   /** What the last part of record n+1 that found no room would have taken; 0 since record n+1 is another. */
   lacking: Bytes = 0
   private held: Bytes = 0
+  private overhead: Bytes = 0
   private buffers: Bytes = 0
   /** The batch of a commit under way that the stream does not hold any more, and its buffer. */
   private orphanedHeld: Bytes = 0
@@ -112,10 +129,17 @@ export class MemoryShare {
     return growth === 0 || (this.held + growth <= this.limit && growth <= this.memory.free)
   }
 
-  /** The stream holds this much now. */
-  setHeld(held: Bytes): void {
+  /** Whether records may be held whose keeping costs this much more than now. */
+  hasRoomToKeep(growth: Bytes): boolean {
+    return growth <= this.memory.overheadFree
+  }
+
+  /** The stream holds this much now, and keeping it costs this much. */
+  setHeld(held: Bytes, overhead: Bytes): void {
     this.memory.used += held - this.held
     this.held = held
+    this.memory.overhead += overhead - this.overhead
+    this.overhead = overhead
   }
 
   /** The length of a buffer in place of one of `replaced` bytes: generous while that stays in a quarter of the total. */
@@ -132,7 +156,7 @@ export class MemoryShare {
 
   /** Everything held was let go, but for what a commit under way still holds. */
   countNothing(): void {
-    this.setHeld(0)
+    this.setHeld(0, 0)
     this.countBuffers(-this.buffers)
   }
 

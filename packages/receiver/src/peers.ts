@@ -51,6 +51,8 @@ export class Peer {
   remembered: ReadonlyArray<MemoRun> = []
   isKept = false
   isRevoked = false
+  /** A run of it went live in this life of the receiver. */
+  wasLive = false
   /** How often it may draw LOST (spec §12.2), and when an event last told of it. */
   readonly lost = lostBucket()
   lostToldAt = Number.NEGATIVE_INFINITY

@@ -293,10 +293,11 @@ export class Receiver {
     const { packet } = this
     const { header, bytes } = packet
     for (const peer of peers) {
-      if (!this.admission.admitsStart(now, peer)) return this.drop("limit")
+      if (!this.admission.admitsStart(now, peer, packet.from)) return this.drop("limit")
       const key = this.runs.firstKey(peer, header.run)
       if (key === undefined || !packet.open(key, 0, header.number)) continue
       if (!validateBody(bytes, packet.bodyStart, packet.bodyEnd, "data")) return this.drop("malformed")
+      this.admission.handleAuthentic(now, peer)
       const run = this.runs.begin(now, peer, header.run)
       if (run === undefined) return this.drop("limit")
       packet.startsRun = true

@@ -345,6 +345,37 @@ describe("tokens", () => {
     for (const peer of peers.slice(10)) peer.start()
   })
 
+  it("are not taken away from a peer that starts, or starts again at its host, by a flood that claims its key id", () => {
+    const world = new World()
+    const peer = new ScriptedPeer(world).allowed()
+    const other = new ScriptedPeer(world).allowed()
+    const forged = new ScriptedPeer(world, { identity: peer.identity }).seal(long, { long: true, epoch: 0 })
+    const flood = (): boolean => {
+      // Another run, so that neither the run is known nor the tag verifies.
+      world.entropy.fill(forged.subarray(5, 13))
+      world.now += 100
+      return peer.deliver(forged, elsewhere)
+    }
+    /** Starts a run under the flood, as often as it takes; says how many packets that were. */
+    const start = (run: ScriptedPeer): number => {
+      for (let tries = 1; ; tries++) {
+        // More often than tokens come back, and out of step with them.
+        for (let i = 0; i < 997; i++) flood()
+        world.now += 100
+        assert.isBelow(tries, 1_000)
+        if (run.send([run.stream, run.offer()], { long: true })) return tries
+      }
+    }
+    start(other)
+    // Each second the peer may try for nothing, or the flood does in its name: then a token of all may do.
+    assert.isBelow(start(peer), 200)
+    const accept = frameOf(peer.answers().at(-1)!, "Accept")!
+    peer.epochs.handleAccept(world.now, accept.epoch, accept.echo, accept.publicKey)
+    peer.send([peer.stream, ping])
+    const again = new ScriptedPeer(world, { identity: peer.identity })
+    assert.strictEqual(start(again), 1)
+  })
+
   it("bound the ACCEPTs of a peer that offers without end", () => {
     const { world, peer } = live()
     const before = world.receiver.counters.keyAgreements

@@ -55,7 +55,7 @@ export class ReceiverRun {
   lowestHeld: RecordNumber = 1
   /** The lives of its records, merged from all lists (spec §8.2). */
   lives: ReadonlyArray<Life> = []
-  /** Its lists contradict one another (spec §8.2, reason 4). */
+  /** Its lists contradicted one another (spec §8.2, reason 4): no honest run comes back from that. */
   contradicts = false
   /** A record that was of a fork (spec §8.4, reason 4); 0 when none was. */
   forkedAt: RecordNumber = 0
@@ -143,7 +143,7 @@ export class ReceiverRun {
     if (lives !== undefined && lives.length > livesRemembered) return false
     this.stream ??= frame
     this.lowestHeld = Math.max(this.lowestHeld, frame.lowestHeld)
-    this.contradicts = lives === undefined
+    this.contradicts ||= lives === undefined
     if (lives !== undefined) this.lives = lives
     return true
   }

@@ -1,5 +1,5 @@
 import { dataKey, type PacketKey } from "@pure-link/keys"
-import { type Id64, type MemoRun, type Micros, type RefusalReason, runPrefixOf, type StreamName } from "@pure-link/wire"
+import { type Id64, type MemoRun, type Micros, RefusalReason, runPrefixOf, type StreamName } from "@pure-link/wire"
 import type { ReceiverCounters } from "./counters.ts"
 import { type Notices, ofRun } from "./event.ts"
 import type { Peer } from "./peers.ts"
@@ -90,6 +90,7 @@ export class Runs {
 
   /** The first packet of a restored run opened: it is where it stood (spec §12.1). */
   handleRestored(now: Micros, run: ReceiverRun): void {
+    run.peer.wasLive ||= run.isLive
     this.counters.runsRestored += 1
     this.notices.tell({ _tag: "RunRestored", ...ofRun(now, run) })
     this.judge(now, run)
@@ -100,10 +101,11 @@ export class Runs {
   /** A packet opened in epoch ≥ 1: the run takes a place for good, or is refused for want of one (reason 7). */
   goLive(now: Micros, run: ReceiverRun): void {
     if (run.isLive || run.isGone) return
+    run.peer.wasLive = true
+    if (run.path.validated !== undefined) run.peer.allowance.host = run.path.validated.host
     this.replaceOlder(now, run)
     if (run.isGone) return
-    const { runs } = run.peer
-    run.isSurplus = this.live >= this.mostLiveOfAll || runs.filter((known) => known.isLive).length >= mostLive
+    run.isSurplus = !this.hasPlace(run.peer) && !this.endRetired(now, run.peer)
     if (!run.isSurplus) {
       run.isLive = true
       this.live += 1
@@ -112,6 +114,19 @@ export class Runs {
       this.notices.tell({ _tag: "RunLive", ...ofRun(now, run) })
     }
     this.judge(now, run)
+  }
+
+  private hasPlace({ runs }: Peer): boolean {
+    return this.live < this.mostLiveOfAll && runs.filter((known) => known.isLive).length < mostLive
+  }
+
+  /** A live run whose generation is refused for ever makes room for one that is not. */
+  private endRetired(now: Micros, { runs }: Peer): boolean {
+    const retired = runs.find((run) => run.isLive && run.refusal === RefusalReason.retiredGeneration)
+    if (retired === undefined) return false
+    this.counters.runsEvicted += 1
+    this.end(now, retired, "evicted")
+    return true
   }
 
   /**
@@ -193,6 +208,7 @@ export class Runs {
   /** Answers go to another address from now on (spec §13). */
   tellValidated(now: Micros, run: ReceiverRun): void {
     this.counters.pathsValidated += 1
+    run.peer.allowance.host = run.path.validated!.host
     this.notices.tell({ _tag: "PathValidated", address: run.path.validated!, ...ofRun(now, run) })
   }
 

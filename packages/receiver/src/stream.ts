@@ -14,7 +14,7 @@ import {
 import { ok as assert } from "node:assert/strict"
 import { Assembly } from "./assembly.ts"
 import type { ReceiverFaults } from "./faults.ts"
-import { MemoryShare, type ReceiverMemory } from "./memory.ts"
+import { MemoryShare, overheadAhead, type ReceiverMemory } from "./memory.ts"
 import type { ReceiverRun } from "./run.ts"
 
 /**
@@ -188,7 +188,8 @@ export class ReceiverStream implements StreamName {
     if (this.isFailing || !this.servesNext) return 0
     if (this.recentCount === 0) return firstRecordCredit
     const meanSize = Math.max(1, this.recentBytes / this.recentCount)
-    return Math.min(largestRecordCredit, Math.max(1, Math.floor(this.creditBytes / meanSize)))
+    const keepable = this.assembly.heldRecords + Math.floor(this.share.memory.overheadFree / overheadAhead)
+    return Math.min(largestRecordCredit, Math.max(1, Math.min(keepable, Math.floor(this.creditBytes / meanSize))))
   }
 
   /** Whether `takeIntent` would return something. */

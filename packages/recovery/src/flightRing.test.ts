@@ -33,7 +33,7 @@ const listed = (ring: FlightRing, from: number, end: number): Array<number> => {
 }
 
 const Step = Schema.Struct({
-  kind: Schema.Literals(["add", "add", "add", "lose", "give up", "settle"]),
+  kind: Schema.Literals(["add", "add", "add", "lose", "give up", "settle", "leave window", "restart"]),
   pick: Schema.Natural.check(Schema.isLessThan(1_000)),
   length: Schema.Natural.check(Schema.isLessThan(70))
 })
@@ -43,11 +43,26 @@ const states = {
   add: [],
   lose: ["in flight"],
   "give up": ["lost"],
-  settle: ["in flight", "lost", "given up"]
+  settle: ["in flight", "lost", "given up"],
+  "leave window": ["in flight"],
+  restart: []
 } as const
 
 /** Takes the step in both; `length` repeats it, so that the ring wraps often. */
 const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): void => {
+  if (step.kind === "restart") {
+    // Rarely, or the ring would never wrap.
+    if (step.pick % 8 !== 0) return
+    ring.restart()
+    twin.next = 0
+    twin.flights.clear()
+    return
+  }
+  if (step.kind === "leave window") {
+    ring.leaveWindow()
+    for (const number of twin.in("in flight")) twin.flights.get(number)!.bytes = 0
+    return
+  }
   for (let i = 0; i < step.length; i++) {
     const open = twin.in(...states[step.kind])
     const number = open[(step.pick + i) % open.length]

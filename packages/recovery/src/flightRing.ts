@@ -158,6 +158,23 @@ export class FlightRing {
     this.bytes = 0
   }
 
+  /** Forgets everything, and numbers begin again at 0. */
+  restart(): void {
+    this.forget()
+    this.next = 0
+    this.#oldest = 0
+    this.#oldestDeclared = 0
+    this.#oldestGivenUp = 0
+  }
+
+  /** What is in flight weighs nothing from now on: it was sent into another window than the present one. */
+  leaveWindow(): void {
+    for (let number = this.oldest(); number < this.next; number = this.nextInFlight(number + 1)) {
+      this.#bytes[number & this.#mask] = 0
+    }
+    this.bytes = 0
+  }
+
   #leave(number: PacketNumber): void {
     assert(this.isInFlight(number))
     this.#clear(this.#inFlight, number)

@@ -54,4 +54,9 @@ export class PersistentCongestion {
     this.#countsFrom = now
     this.#last = this.#first - 1
   }
+
+  /** Another path: flights count again once its first round trip was measured. */
+  forget(): void {
+    this.restart(never)
+  }
 }

@@ -154,6 +154,48 @@ describe("Recovery: loss (RFC 9002 §6.1)", () => {
   })
 })
 
+describe("Recovery: ages that say nothing", () => {
+  it("are those of flights that waited for a process that slept: no sample, no lateness, no longer waiting", () => {
+    for (const served of [false, true]) {
+      const fixture = measured()
+      fixture.send(100 * ms, 5)
+      // Awake again after 10 minutes: what had come is read before, or after, the timer is served.
+      const now = 600_000 * ms
+      if (served) assert.strictEqual(fixture.recovery.handleTimeout(now), "probe")
+      fixture.answer(now, [[4, 5]])
+      assert.deepStrictEqual(fixture.outcome(), { acked: [4, 5], lost: [1, 2, 3] })
+      fixture.answer(now, [[1, 3]])
+      assert.deepStrictEqual(fixture.outcome(), { late: [1, 2, 3] })
+      assert.deepStrictEqual([fixture.recovery.rtt.latest, fixture.recovery.rtt.smoothed], [100 * ms, 100 * ms])
+      fixture.send(now, 4)
+      fixture.answer(now + 120 * ms, [[8, 9]])
+      assert.strictEqual(fixture.recovery.rtt.latest, 120 * ms)
+      assert.deepStrictEqual(fixture.outcome()["lost"], [6], "the packet threshold learnt nothing either")
+    }
+  })
+
+  it("are not those of a timer that is a little late", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 1)
+    fixture.answer(1_400 * ms, [[1, 1]])
+    assert.strictEqual(fixture.recovery.rtt.latest, 1_300 * ms)
+  })
+
+  it("are those of flights that were given up: a packet that somebody held back for minutes is no round trip", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 5)
+    fixture.answer(200 * ms, [[2, 5]])
+    assert.deepStrictEqual(fixture.outcome()["lost"], [1])
+    fixture.send(1_000 * ms, 1)
+    fixture.answer(1_100 * ms, [[6, 6]])
+    assert.strictEqual(fixture.recovery.counters.givenUp, 1)
+    const { smoothed } = fixture.recovery.rtt
+    fixture.answer(180_000 * ms, [[1, 1]])
+    assert.deepStrictEqual(fixture.outcome(), { late: [1] })
+    assert.strictEqual(fixture.recovery.rtt.smoothed, smoothed)
+  })
+})
+
 describe("Recovery: probe timeout (RFC 9002 §6.2, spec §14.6)", () => {
   it("counts from the last packet sent, and never runs with nothing in flight", () => {
     const fixture = measured()
@@ -178,7 +220,10 @@ describe("Recovery: probe timeout (RFC 9002 §6.2, spec §14.6)", () => {
   it("keeps a base timeout that is above the ceiling", () => {
     const fixture = new Fixture()
     fixture.send(0, 1)
+    assert.deepStrictEqual(fixture.probesUntil(1_000 * ms), [999 * ms])
     fixture.answer(2_000 * ms, [[0, 0]])
+    fixture.recovery.forgetFlights(2_000 * ms)
+    assert.strictEqual(fixture.recovery.rtt.latest, 2_000 * ms)
     fixture.send(2_000 * ms, 1)
     assert.isAbove(6_000 * ms, probeTimeoutCeiling)
     assert.deepStrictEqual(fixture.probesUntil(15_000 * ms), [8_000 * ms, 14_000 * ms])

@@ -1,32 +1,31 @@
 import { silentTrace, type Trace } from "@pure-link/trace"
-import { ok as assert } from "node:assert/strict"
 import { type Bytes, type Micros, never, type PacketNumber } from "@pure-link/wire"
-import type { CongestionController, CongestionState } from "./congestion/CongestionController.ts"
-import type { EpisodeJudge } from "./episode/EpisodeJudge.ts"
+import { ok as assert } from "node:assert/strict"
+import type { CongestionController } from "./congestion/CongestionController.ts"
+import { FlightAges } from "./flightAges.ts"
 import { FlightRing } from "./flightRing.ts"
-import { LateWait } from "./lateWait.ts"
-import type { LossDetector } from "./loss/LossDetector.ts"
 import type { NumberList } from "./numberList.ts"
 import { clearOutcome, noCounts, noOutcome, type RecoveryCounters } from "./outcome.ts"
 import type { Pacer } from "./pacing/Pacer.ts"
 import type { PathMtuDiscovery } from "./pathMtu/PathMtuDiscovery.ts"
-import { PersistentCongestion } from "./persistentCongestion.ts"
 import type { PolicyMakers } from "./policies.ts"
 import { RecoveryTrace } from "./recoveryTrace.ts"
-import type { LossJudge } from "./response/LossJudge.ts"
 import { RoundTripTime } from "./roundTripTime.ts"
 import type { TailPolicy } from "./tail/TailPolicy.ts"
-import { WindowUse } from "./windowUse.ts"
+import { WindowKeeper } from "./windowKeeper.ts"
 
 /**
  * What a sender asks about the path (spec §14): which number a packet takes, whether and when one may go, what an
  * answer or a timeout means for the flights, and when to come back. It is the one parent of the rules beside it: they
- * judge, it applies.
+ * judge, it applies; `WindowKeeper` applies it to the window. A fresh run begins its numbers anew and keeps what is known
+ * of the path; another path does the reverse.
  */
 
 /** Back-off of the probe timeout stops here (spec §14.6); a base timeout above it stands. */
 export const probeTimeoutCeiling: Micros = 2_800_000
 const defaultFlights = 16_384
+/** A timer that is served so late shows that the process was not running. */
+const sleptTime: Micros = 1_000_000
 
 export interface RecoveryOptions {
   readonly policies: PolicyMakers
@@ -36,8 +35,6 @@ export interface RecoveryOptions {
   /** Slots of the flight ring, a power of two. */
   readonly flights?: number
   readonly trace?: Trace
-  /** To count on where another recovery of the same link left off. */
-  readonly counters?: RecoveryCounters
 }
 
 export class Recovery {
@@ -45,7 +42,7 @@ export class Recovery {
   readonly controller: CongestionController
   readonly ringSize: number
   readonly outcome = noOutcome()
-  readonly counters: RecoveryCounters
+  readonly counters: RecoveryCounters = noCounts()
   /** Probe timeouts since the last answer. */
   probeCount = 0
   /** When the last answer came; minus infinity before the first. */
@@ -53,12 +50,8 @@ export class Recovery {
   /** The largest datagram to send, the probe of the path excepted. */
   datagramSize: Bytes
   readonly #flights: FlightRing
-  readonly #lossDetector: LossDetector
-  readonly #lossJudge: LossJudge
-  readonly #lateWait = new LateWait()
-  readonly #episode: EpisodeJudge
-  readonly #persistentCongestion = new PersistentCongestion()
-  readonly #windowUse = new WindowUse()
+  readonly #ages: FlightAges
+  readonly #window: WindowKeeper
   readonly #pacer: Pacer
   readonly #pathMtu: PathMtuDiscovery
   readonly #tail: TailPolicy
@@ -67,34 +60,29 @@ export class Recovery {
   #largestAcknowledged: PacketNumber = -1
   /** When the next flight is lost by time. */
   #lossAt: Micros = never
-  /** Want of data or credit stopped the sender, with room left in the window. */
-  #limited = false
   /** The largest and the smallest number that the answer under way settled; −1 and infinity while none. */
   #largestSettled: PacketNumber = -1
   #smallestSettled: PacketNumber = Infinity
-  /** What the congestion state is to go back to, as the answer under way has it. */
-  #undoTo: CongestionState | undefined
-  /** From before the first reduction since large flights are suspected to vanish by their size, while that is not decided. */
-  #beforeSuspicion: CongestionState | undefined
-  /** A reduction was just made, and no packet has been sent since. */
-  #entersRecovery = false
+  /** The largest of them that was given up before: anybody may have held it back, for any time. */
+  #largestGivenUp: PacketNumber = -1
+  /** Flights below this number were sent on a former path: they say nothing of this one (RFC 9000 §9.4). */
+  #pathFrom: PacketNumber = 0
   /** The latest probe of the path, in flight or not; −1 before any. */
   #pathProbe: PacketNumber = -1
 
   constructor(options: RecoveryOptions) {
     const { policies, datagramSize, largestWindow } = options
-    this.counters = options.counters ?? noCounts()
     this.datagramSize = datagramSize
     this.#flights = new FlightRing(options.flights ?? defaultFlights)
     this.ringSize = this.#flights.size
-    this.controller = policies.congestionControl.make({ datagramSize, largestWindow })
-    this.#lossDetector = policies.lossDetection.make()
-    this.#lossJudge = policies.lossResponse.make()
-    this.#episode = policies.episodeJudgement.make()
+    this.#ages = new FlightAges(policies, this.rtt)
+    this.#told = new RecoveryTrace(options.trace ?? silentTrace)
+    const { rtt, counters } = this
+    this.#window = new WindowKeeper({ policies, rtt, counters, told: this.#told, datagramSize, largestWindow })
+    this.controller = this.#window.controller
     this.#pacer = policies.pacing.make({ controller: this.controller, rtt: this.rtt, datagramSize })
     this.#pathMtu = policies.pathMtu.make({ datagramSize })
     this.#tail = policies.tailRedundancy.make()
-    this.#told = new RecoveryTrace(options.trace ?? silentTrace)
   }
 
   get inFlightBytes(): Bytes {
@@ -124,7 +112,12 @@ export class Recovery {
    * reduction begins, so that what was lost is sent again at once (RFC 9002 §7.3.2).
    */
   windowAllows(bytes: Bytes): boolean {
-    return this.#entersRecovery || this.hasRoom(bytes)
+    return this.#window.allowsOneMore || this.hasRoom(bytes)
+  }
+
+  /** The receiver begins anew, and waits for the first record that it lacks: one packet may go beyond the window. */
+  allowOneMore(): void {
+    this.#window.allowOneMore()
   }
 
   /** The same for a packet that must not be the one beyond. */
@@ -168,20 +161,18 @@ export class Recovery {
    */
   setLimited(now: Micros, limited: boolean): void {
     const hasRoom = this.hasRoom(this.datagramSize)
-    this.#limited = limited && hasRoom
+    this.#window.setLimited(limited && hasRoom)
     if (limited || !hasRoom) this.#pacer.rest(now)
   }
 
   /** A packet goes now; returns its number. `probe`: because a probe timeout expired. */
   handleSent(now: Micros, bytes: Bytes, probe: boolean): PacketNumber {
     this.#makeRoom(now)
-    this.controller.handleSent(now, bytes, this.#flights.bytes)
+    this.#window.handleSent(now, bytes, this.#flights.bytes)
     this.#pacer.handleSent(now, bytes)
     this.#sentAt = now
-    this.#entersRecovery = false
     this.counters.sent++
     const number = this.#flights.add(now, bytes)
-    this.#windowUse.handleSent(this.#flights.bytes)
     if (probe) {
       this.counters.probes++
       this.#pathMtu.handleTimeoutProbe(bytes)
@@ -207,11 +198,13 @@ export class Recovery {
 
   /** One answer: begin, `acknowledge` each of its ranges, end; then read the outcome. */
   beginAnswer(now: Micros): void {
+    this.#noticeSleep(now)
     this.handleAnswered(now)
     clearOutcome(this.outcome)
-    this.#entersRecovery = false
+    this.#window.handleAnswer()
     this.#largestSettled = -1
     this.#smallestSettled = Infinity
+    this.#largestGivenUp = -1
   }
 
   /**
@@ -252,6 +245,7 @@ export class Recovery {
   handleTimeout(now: Micros): "loss" | "probe" | "none" {
     clearOutcome(this.outcome)
     if (now < this.deadline()) return "none"
+    this.#noticeSleep(now)
     if (this.#lossAt <= now) {
       this.#detectLosses(now)
       this.#adoptDatagramSize(now)
@@ -277,9 +271,45 @@ export class Recovery {
     this.#lossAt = never
     this.#pathProbe = -1
     this.#pathMtu.handleForgotten(now)
-    this.#episode.handleForgotten()
-    this.#beforeSuspicion = undefined
+    this.#window.handleForgotten()
     clearOutcome(this.outcome)
+  }
+
+  /** A fresh run on the same path: numbers begin again at 0, and all that is known of the path stays (spec §12.3). */
+  startRun(now: Micros): void {
+    this.forgetFlights(now)
+    this.#flights.restart()
+    this.#pathMtu.startRun()
+    this.#window.startRun(now)
+    this.#largestAcknowledged = -1
+    this.#pathFrom = 0
+    this.#ages.learnFrom(0)
+    this.probeCount = 0
+  }
+
+  /**
+   * Another path: window, round trip and path MTU start again (spec §13.3). What is in flight leaves the window, and is
+   * acknowledged or lost as ever, but tells nothing of the new path.
+   */
+  restartPath(now: Micros): void {
+    const flights = this.#flights
+    let lost = flights.oldestDeclaredLost()
+    for (; lost < flights.next; lost = flights.nextDeclaredLost(lost + 1)) this.#giveUp(now, lost)
+    flights.leaveWindow()
+    this.#pathFrom = flights.next
+    this.#pathProbe = -1
+    this.#ages.restart(flights.next)
+    this.rtt.restart()
+    this.#pathMtu.restart()
+    this.#setDatagramSize(this.#pathMtu.datagramSize)
+    this.#window.restart()
+    this.#pacer.restart(now)
+    this.probeCount = 0
+  }
+
+  /** What is in flight waited for the process, nobody knows how long: its age says nothing. */
+  #noticeSleep(now: Micros): void {
+    if (now - this.deadline() > sleptTime) this.#ages.learnFrom(this.#flights.next)
   }
 
   /** Whatever was declared lost in the slot that the next number takes is lost indeed, as far as one can still know. */
@@ -292,16 +322,17 @@ export class Recovery {
     const { outcome } = this
     const isLate = this.#flights.isDeclaredLost(number)
     const next = number + 1 === this.#pathProbe ? number + 2 : number + 1
-    if (isLate) this.#persistentCongestion.handleLate(number, next, this.#flights.sentAt(next))
+    if (isLate) this.#window.handleLateNumber(number, next, this.#flights.sentAt(next))
     if (number === this.#pathProbe) {
       if (!isLate && !this.#flights.isGivenUp(number)) outcome.acked.push(number)
     } else if (isLate) {
       this.counters.late++
-      this.#undoTo = this.#episode.handleLate()
+      this.#window.handleInnocent()
       ;(seen ? outcome.lateSeen : outcome.late).push(number)
       this.#told.late(this.answeredAt, number, this.#flights.sentAt(number))
     } else if (this.#flights.isGivenUp(number)) {
       this.counters.givenUpTooSoon++
+      if (number > this.#largestGivenUp) this.#largestGivenUp = number
       ;(seen ? outcome.lateSeen : outcome.late).push(number)
     } else if (seen) {
       this.counters.seen++
@@ -311,33 +342,36 @@ export class Recovery {
       outcome.acked.push(number)
     }
     this.#flights.settle(number)
-    this.#pathMtu.handleAcknowledged(this.answeredAt, number, this.#flights.bytesOf(number))
+    if (number >= this.#pathFrom) {
+      this.#pathMtu.handleAcknowledged(this.answeredAt, number, this.#flights.bytesOf(number))
+    }
     if (number > this.#largestSettled) this.#largestSettled = number
     if (number < this.#smallestSettled) this.#smallestSettled = number
   }
 
   /** What an answer that settled flights means for all others. */
   #conclude(now: Micros, largest: PacketNumber, delay: Micros): void {
-    if (this.#largestSettled === largest) this.#measure(now, largest, delay)
-    this.#lateWait.handleSettled(now, now - this.#flights.sentAt(this.#smallestSettled))
+    if (this.#largestSettled === largest && largest !== this.#largestGivenUp && this.#ages.teaches(largest))
+      this.#measure(now, largest, delay)
+    this.#ages.handleSettled(now, this.#smallestSettled, this.#flights.sentAt(this.#smallestSettled))
     this.#largestAcknowledged = Math.max(this.#largestAcknowledged, this.#largestSettled)
     this.#learnFromLate(now, this.outcome.late)
     this.#learnFromLate(now, this.outcome.lateSeen)
-    this.#undo(now)
+    this.#window.undo(now)
     this.#giveUpOverdue(now)
     this.#discountVanished(now)
     this.#detectLosses(now)
     this.#adoptDatagramSize(now)
-    if (!this.#pathMtu.isSuspicious) this.#beforeSuspicion = undefined
+    if (!this.#pathMtu.isSuspicious) this.#window.endSuspicion()
     this.#grow(now, this.outcome.acked)
     this.#grow(now, this.outcome.seen)
-    this.#windowUse.handleAcknowledged(this.#largestSettled, this.#flights.next, this.#flights.bytes)
+    this.#window.handleAnswered(this.#largestSettled, this.#flights.next, this.#flights.bytes)
   }
 
   /** Numbers are never used twice, so a late acknowledgement measures the round trip as well as any. */
   #measure(now: Micros, number: PacketNumber, delay: Micros): void {
     if (!this.rtt.hasSample) {
-      this.#persistentCongestion.handleFirstSample(now)
+      this.#window.handleFirstSample(now)
       this.#pathMtu.handleRoundTrip(now)
     }
     this.rtt.update(Math.max(1, now - this.#flights.sentAt(number)), delay)
@@ -345,21 +379,9 @@ export class Recovery {
   }
 
   #learnFromLate(now: Micros, numbers: NumberList): void {
-    if (numbers.length > 0) this.controller.handleLate(now)
-    for (let i = 0; i < numbers.length; i++) {
-      const number = numbers.values[i]!
-      const sentAt = this.#flights.sentAt(number)
-      this.#lossDetector.handleLate(this.#largestAcknowledged - number, now - sentAt, this.rtt)
-    }
-  }
-
-  /** The episode ended, and every loss of it had proved late. */
-  #undo(now: Micros): void {
-    if (this.#undoTo === undefined) return
-    this.controller.undo(now, this.#undoTo)
-    this.#undoTo = undefined
-    this.counters.undone++
-    this.#told.undone(now, this.controller.window)
+    if (numbers.length === 0) return
+    this.controller.handleLate(now)
+    this.#ages.handleLate(now, numbers, this.#largestAcknowledged, this.#flights)
   }
 
   /**
@@ -373,7 +395,7 @@ export class Recovery {
     while (number < flights.next) {
       const declaredAt = flights.declaredAt(number)
       if (newestSentAt <= declaredAt) return
-      if (this.#lateWait.endsAt(declaredAt, flights.sentAt(number), this.rtt) > now) return
+      if (this.#ages.givenUpAt(declaredAt, flights.sentAt(number)) > now) return
       this.#giveUp(now, number)
       number = flights.nextDeclaredLost(number + 1)
     }
@@ -382,7 +404,7 @@ export class Recovery {
   #giveUp(now: Micros, number: PacketNumber): void {
     this.#flights.giveUp(number)
     if (number === this.#pathProbe) return
-    this.#episode.handleGivenUp()
+    this.#window.handleGivenUp()
     this.counters.givenUp++
     this.#told.givenUp(now, number)
   }
@@ -390,7 +412,7 @@ export class Recovery {
   #detectLosses(now: Micros): void {
     const { lost } = this.outcome
     const from = lost.length
-    this.#lossAt = this.#lossDetector.judge(this.#flights, this.rtt, this.#largestAcknowledged, now, lost)
+    this.#lossAt = this.#ages.judge(this.#flights, this.#largestAcknowledged, now, lost)
     assert(this.#lossAt > now, "what is lost by now is declared lost now")
     this.#declareLost(now, from)
   }
@@ -409,48 +431,26 @@ export class Recovery {
     for (let i = length - 1; i >= from; i--) {
       const number = values[i]!
       if (number === this.#pathProbe || !this.#flights.isDeclaredLost(number)) continue
-      return this.#reduce(now, this.#flights.sentAt(number))
+      const { isSuspicious } = this.#pathMtu
+      const isReduced = this.#window.reduce(now, this.#flights.sentAt(number), isSuspicious, this.#flights.bytes)
+      if (isReduced) this.#ages.handleCongestion()
+      return
     }
   }
 
   #declareFlightLost(now: Micros, number: PacketNumber): void {
     const sentAt = this.#flights.sentAt(number)
     const bytes = this.#flights.bytesOf(number)
-    this.#pathMtu.handleLost(now, number, bytes, sentAt)
+    const isOfThisPath = number >= this.#pathFrom
+    if (isOfThisPath) this.#pathMtu.handleLost(now, number, bytes, sentAt)
     this.#flights.declareLost(number, now)
-    // That a probe of the path is lost says nothing of congestion (RFC 8899 §3).
-    if (number === this.#pathProbe) return this.#persistentCongestion.handleProbeLost(number)
-    this.#persistentCongestion.handleLost(number, sentAt)
-    if (this.#episode.unsettled === 0) this.counters.episodes++
-    this.#episode.handleLost()
+    if (number === this.#pathProbe) return this.#window.handleProbeLost(number)
     this.counters.lost++
     this.#told.lost(now, number, bytes, sentAt)
-  }
-
-  /** The newest of the flights just declared lost was sent at `sentAt`. */
-  #reduce(now: Micros, sentAt: Micros): void {
-    const part = this.#lossJudge.partOf(now, sentAt, this.controller.window, this.rtt)
-    assert(part > 0 && part <= 1, "a reduction is made in part, or whole")
-    const before = this.controller.handleCongestion(now, sentAt, part)
-    if (before !== undefined) {
-      this.#episode.handleReduction(before)
-      if (this.#pathMtu.isSuspicious) this.#beforeSuspicion ??= before
-      this.#lossDetector.handleCongestion()
-      this.counters.reductions++
-      this.#entersRecovery = true
-      this.#told.reduced(now, "loss", this.controller.window, this.#flights.bytes)
-    }
-    if (this.#persistentCongestion.isEstablished(this.rtt)) this.#collapse(now)
-  }
-
-  #collapse(now: Micros): void {
-    this.#persistentCongestion.restart(now)
-    this.#entersRecovery = false
-    this.#episode.handleProof()
-    this.controller.handlePersistentCongestion(now)
-    this.rtt.restartMinimum()
-    this.counters.persistentCongestions++
-    this.#told.reduced(now, "persistent congestion", this.controller.window, this.#flights.bytes)
+    if (isOfThisPath) return this.#window.handleLost(number, sentAt)
+    this.#flights.giveUp(number)
+    this.counters.givenUp++
+    this.#told.givenUp(now, number)
   }
 
   /** Large flights fell into a black hole (spec §14.8): they are lost, but not by congestion. */
@@ -458,21 +458,17 @@ export class Recovery {
     const flights = this.#flights
     const from = this.#pathMtu.takeVanished()
     if (from === never) return
-    for (let number = flights.nextOpen(from, flights.next); number < flights.next;) {
+    for (let number = flights.nextOpen(Math.max(from, this.#pathFrom), flights.next); number < flights.next;) {
       if (flights.bytesOf(number) > this.#pathMtu.datagramSize) this.#discount(number)
       number = flights.nextOpen(number + 1, flights.next)
     }
-    this.#undoTo = this.#beforeSuspicion ?? this.#undoTo
-    this.#beforeSuspicion = undefined
-    this.#undo(now)
-    this.#persistentCongestion.restart(now)
-    this.counters.blackHoles++
+    this.#window.handleBlackHole(now)
   }
 
   #discount(number: PacketNumber): void {
     const flights = this.#flights
     if (flights.isInFlight(number)) this.outcome.lost.push(number)
-    else if (flights.isDeclaredLost(number) && number !== this.#pathProbe) this.#undoTo = this.#episode.handleLate()
+    else if (flights.isDeclaredLost(number) && number !== this.#pathProbe) this.#window.handleInnocent()
     flights.settle(number)
   }
 
@@ -480,20 +476,22 @@ export class Recovery {
     const { datagramSize } = this.#pathMtu
     if (datagramSize === this.datagramSize) return
     const grows = datagramSize > this.datagramSize
-    this.datagramSize = datagramSize
-    this.#pacer.setDatagramSize(datagramSize)
-    this.controller.setDatagramSize(datagramSize)
+    this.#setDatagramSize(datagramSize)
     this.#told.sized(now, datagramSize, grows)
+  }
+
+  #setDatagramSize(bytes: Bytes): void {
+    this.datagramSize = bytes
+    this.#pacer.setDatagramSize(bytes)
+    this.controller.setDatagramSize(bytes)
   }
 
   /** Late flights are in neither list: they grow nothing (spec §14.3). */
   #grow(now: Micros, numbers: NumberList): void {
     for (let i = 0; i < numbers.length; i++) {
       const number = numbers.values[i]!
-      const bytes = this.#flights.bytesOf(number)
-      this.#lossJudge.handleAcknowledged(now, bytes, this.#flights.sentAt(number), this.rtt)
-      const windowLimited = !this.#limited && this.#windowUse.isHalf(this.controller.window)
-      this.controller.handleAcknowledged(now, bytes, this.#flights.sentAt(number), this.rtt, windowLimited)
+      if (number < this.#pathFrom) continue
+      this.#window.handleAcknowledged(now, this.#flights.bytesOf(number), this.#flights.sentAt(number))
     }
   }
 }

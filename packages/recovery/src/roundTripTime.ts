@@ -32,6 +32,15 @@ export class RoundTripTime {
     this.minimum = this.latest
   }
 
+  /** Another path: nothing was measured yet. */
+  restart(): void {
+    this.latest = 0
+    this.smoothed = initialRoundTrip
+    this.variance = initialRoundTrip / 2
+    this.minimum = 0
+    this.hasSample = false
+  }
+
   /**
    * How long a packet may go unanswered before a probe, without back-off (RFC 9002 §6.2.1). Answers are never held
    * back.

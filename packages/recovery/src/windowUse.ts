@@ -24,6 +24,13 @@ export class WindowUse {
     this.#roundEnd = next
   }
 
+  /** Numbers begin again at 0, or the window does. */
+  restart(): void {
+    this.#peak = 0
+    this.#formerPeak = 0
+    this.#roundEnd = 0
+  }
+
   isHalf(window: Bytes): boolean {
     return 2 * Math.max(this.#peak, this.#formerPeak) >= window
   }

@@ -4,7 +4,7 @@ import {
   type AcceptFrame,
   FrameCursor,
   FrameType,
-  type Id64,
+  type ChallengeFrame,
   type Micros,
   type PacketNumber,
   readAccept,
@@ -26,7 +26,7 @@ export class Answer {
   hasStored = false
   readonly stored = new StoredReader()
   accept: AcceptFrame | undefined
-  challenge: Id64 | undefined
+  challenge: ChallengeFrame | undefined
   refused: RefusalReason | undefined
   /** The receiver does not know the stream (spec §8.1). */
   lacksName = false
@@ -76,7 +76,7 @@ export class Answer {
       this.hasStored = true
       this.stored.read(this.#bytes, start)
     } else if (type === FrameType.accept) this.accept = readAccept(this.#bytes, start, end)
-    else if (type === FrameType.challenge) this.challenge = readChallenge(this.#bytes, start, end).token
+    else if (type === FrameType.challenge) this.challenge = readChallenge(this.#bytes, start, end)
     else if (type === FrameType.refused) this.refused = readRefused(this.#bytes, start, end).reason
     else if (type === FrameType.name) this.lacksName = true
   }

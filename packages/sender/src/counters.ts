@@ -20,6 +20,15 @@ export interface SenderCounters {
   replyRunSwitches: number
   silentRecoveries: number
   refusals: number
+  /** LOST that started a fresh run, and those that did not: of no packet in flight, not authentic, or too soon. */
+  runsLost: number
+  lostIgnored: number
+  /** X25519 agreements computed, static and ephemeral. */
+  keyAgreements: number
+  /** Epochs under which an answer came. */
+  epochsConfirmed: number
+  /** Times that window, round trip and path MTU started again because an IP changed. */
+  pathsChanged: number
 }
 
 export const noCounts = (): SenderCounters => ({
@@ -39,5 +48,10 @@ export const noCounts = (): SenderCounters => ({
   violations: 0,
   replyRunSwitches: 0,
   silentRecoveries: 0,
-  refusals: 0
+  refusals: 0,
+  runsLost: 0,
+  lostIgnored: 0,
+  keyAgreements: 0,
+  epochsConfirmed: 0,
+  pathsChanged: 0
 })

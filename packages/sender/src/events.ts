@@ -17,5 +17,9 @@ export type SenderEvent =
   | { readonly _tag: "EpochAdvanced"; readonly epoch: Epoch }
   /** Nothing was answered for long enough that a new epoch is offered in epoch 0 (spec §9.8). */
   | { readonly _tag: "SilentRecovery" }
+  /** The receiver had lost the run, and a fresh one began: with records at once, or with an offer only (spec §12.3). */
+  | { readonly _tag: "RunLost"; readonly withRecords: boolean }
+  /** The path is another one: window, round trip and path MTU started again (spec §13.3). */
+  | { readonly _tag: "PathChanged" }
   /** The inbox lacks records that were STORED and removed (spec §8.7); n is what it has. */
   | { readonly _tag: "InboxBehind"; readonly n: RecordNumber }

@@ -1,9 +1,9 @@
-import type { PacketNumber } from "@pure-link/wire"
+import type { PacketEcho, PacketNumber } from "@pure-link/wire"
 import type { Position } from "./recordQueue.ts"
 
 /**
- * What every flight carried, in arrays parallel to recovery's ring: its spans, and marks. Recovery judges numbers and
- * bytes; this says what a verdict means for records and STREAM.
+ * What every flight carried, in arrays parallel to recovery's ring: its spans, marks, and what a LOST would repeat of it
+ * (spec §12.2). Recovery judges numbers and bytes; this says what a verdict means for records and STREAM.
  */
 
 /** Spans that one packet carries at most. */
@@ -30,6 +30,9 @@ export class FlightContents {
   readonly #counts: Uint8Array
   readonly #starts: Float64Array
   readonly #ends: Float64Array
+  readonly #flags: Uint8Array
+  readonly #tagsHigh: Uint32Array
+  readonly #tagsLow: Uint32Array
 
   constructor(ringSize: number) {
     this.#mask = ringSize - 1
@@ -38,6 +41,9 @@ export class FlightContents {
     this.#counts = new Uint8Array(ringSize)
     this.#starts = new Float64Array(ringSize * spansInFlight)
     this.#ends = new Float64Array(ringSize * spansInFlight)
+    this.#flags = new Uint8Array(ringSize)
+    this.#tagsHigh = new Uint32Array(ringSize)
+    this.#tagsLow = new Uint32Array(ringSize)
   }
 
   get ringSize(): number {
@@ -57,6 +63,26 @@ export class FlightContents {
     const at = slot * spansInFlight + this.#counts[slot]!++
     this.#starts[at] = start
     this.#ends[at] = end
+  }
+
+  /** The packet is sealed: this is what identifies it. */
+  seal(number: PacketNumber, { flags, tagHigh, tagLow }: PacketEcho): void {
+    const slot = number & this.#mask
+    this.#flags[slot] = flags
+    this.#tagsHigh[slot] = tagHigh
+    this.#tagsLow[slot] = tagLow
+  }
+
+  /** Whether an echo is of the packet with this number. */
+  isEcho(number: PacketNumber, { flags, tagHigh, tagLow }: PacketEcho): boolean {
+    const slot = number & this.#mask
+    if (!this.knows(number) || this.#flags[slot] !== flags) return false
+    return this.#tagsHigh[slot] === tagHigh && this.#tagsLow[slot] === tagLow
+  }
+
+  /** Numbers begin again at 0. */
+  restart(): void {
+    this.#numbers.fill(-1)
   }
 
   /** Whether the ring still knows the packet. */

@@ -5,6 +5,7 @@ import {
   epochBitsOf,
   FrameType,
   type Id64,
+  type PacketEcho,
   type PacketNumber,
   partFrameOverhead,
   partsInFrame,
@@ -135,13 +136,18 @@ export class PacketBuilder {
     return false
   }
 
-  /** Completes and seals the packet; returns its length. `isFull`: more was waiting than fitted. */
-  finish(key: PacketKey, isFull: boolean): Bytes {
+  /**
+   * Completes and seals the packet; returns its length. `isFull`: more was waiting than fitted; `echo` takes what LOST
+   * would repeat of it.
+   */
+  finish(key: PacketKey, isFull: boolean, echo: PacketEcho): Bytes {
     if (this.#at === this.#bodyStart) this.#out[this.#at++] = FrameType.ping
     if (isFull && this.#limit - this.#at < leastLeftOver) this.#padTo(this.#limit)
     if (this.#epoch > 0) this.#padTo(this.#start + smallestEpochPacket - tagLength)
     key.seal(this.#out, this.#start, this.#bodyStart, this.#at, this.#number)
-    return this.#at + tagLength - this.#start
+    const end = this.#at + tagLength
+    echo.take(this.#out, this.#start, end, this.#number)
+    return end - this.#start
   }
 
   #padTo(end: number): void {

@@ -356,7 +356,9 @@ describe("deadlines", () => {
     }
     const policies = told(path, {
       congestionControl: { make: () => controller },
-      pacing: { make: () => ({ name: "none", paceAt: (now) => now, handleSent() {}, rest, setDatagramSize() {} }) }
+      pacing: {
+        make: () => ({ name: "none", paceAt: (now) => now, handleSent() {}, rest, setDatagramSize() {}, restart() {} })
+      }
     })
     const records = [new Uint8Array(12_000_000), new Uint8Array(12_000_000)]
     const bench = new Bench({ records, policies })

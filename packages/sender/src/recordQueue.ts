@@ -33,9 +33,9 @@ export class RecordQueue {
   bytes: Bytes = 0
 
   /** The positions of records first…end, by number; that of `end` is where the next record will begin. */
-  #positions = new Float64Array(1024)
+  #positions = new Float64Array(64)
   /** Which batch holds a record, counted from the first batch ever queued, by number. */
-  #batchOf = new Uint32Array(1024)
+  #batchOf = new Uint32Array(64)
   #batches: Array<QueuedBatch> = []
   /** The count of batches that left `#batches`. */
   #batchesGone = 0

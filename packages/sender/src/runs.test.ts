@@ -41,6 +41,25 @@ describe("reply runs", () => {
     assert.strictEqual(bench.link.counters.replyRunSwitches, 1)
   })
 
+  it("sends the first record that the new one lacks at once, beyond a window that is in use", () => {
+    const bench = new Bench({ records: same(1_000, 400) })
+    bench.start()
+    for (let round = 0; round < 3; round++) {
+      const packets = bench.pass(20_000)
+      bench.answer(list("Ack", ...numbersOf(packets)), stored(0))
+    }
+    const flight = bench.pass(20_000)
+    bench.answer(list("Ack", flight[9]!.number), stored(0))
+    assert.isAbove(bench.pass(1_000).length, 0)
+    assert.deepStrictEqual(bench.transmit(), [])
+    bench.peer.freshReplyRun()
+    bench.answer(list("Ack", flight[10]!.number), stored(0))
+    assert.isAbove(bench.link.status.inFlight + 1_200, bench.link.status.window)
+    const [packet] = bench.pass(5_000)
+    assert.deepStrictEqual([packet!.epoch, ...tagsOf(packet!)], [1, "Stream", "Records"])
+    assert.strictEqual(recordsOf(packet!)[0], 1)
+  })
+
   it("does not send again what flights from before the switch carried when they are lost", () => {
     const bench = new Bench({ records: same(900, 4) })
     bench.start()

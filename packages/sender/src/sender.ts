@@ -1,13 +1,15 @@
 import {
   type CryptoSuite,
   type Entropy,
+  type EpochLimits,
+  epochLimits,
   keyIdOf,
   type KeyPair,
   type Pair,
   staticSecret,
   TokenBucket
 } from "@pure-link/keys"
-import { noCounts as noRecoveryCounts, Policies, type PolicyMakers, type RecoveryCounters } from "@pure-link/recovery"
+import { Policies, type PolicyMakers, type RecoveryCounters } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
 import {
   type Bytes,
@@ -31,6 +33,7 @@ import { ok as assert } from "node:assert/strict"
 import { Answer } from "./answer.ts"
 import type { SenderCounters } from "./counters.ts"
 import type { SenderEvent } from "./events.ts"
+import { LostNotice } from "./lostNotice.ts"
 import { mostQueuedRecords } from "./recordQueue.ts"
 import { SenderState } from "./senderState.ts"
 import { Settlement } from "./settlement.ts"
@@ -63,6 +66,10 @@ export interface SenderOptions {
   readonly datagramSize?: Bytes
   /** Bytes of records that are read ahead from the outbox (spec §18). */
   readonly queueBytes?: Bytes
+  /** Flights that are remembered: a power of two, 256 to 16,384, the default. The window takes half of them at most. */
+  readonly flights?: number
+  /** How long an epoch serves (spec §7.6). */
+  readonly epochLimits?: Partial<EpochLimits>
   readonly trace?: Trace
   /** Record numbers that one run may use; a test may lower the wire's limit (spec §4.3). */
   readonly recordNumbersOfRun?: number
@@ -74,6 +81,12 @@ export interface SenderOptions {
 export interface SenderFaults {
   /** Records go out whatever credit the receiver gave (breaks spec §9.3). */
   readonly ignoreCredit?: boolean
+  /** A LOST starts a fresh run whatever packet it repeats (breaks spec §12.3). */
+  readonly acceptAnyLost?: boolean
+  /** Records go under epoch 0 also after the first answer, and without bound (breaks spec §7.1). */
+  readonly recordsInEpochZero?: boolean
+  /** Window, round trip and path MTU stay when the path changes (breaks spec §13.3). */
+  readonly windowKeptOnMove?: boolean
 }
 
 /** What to read from the outbox: records from a number on, at least one, as long as they fit both bounds. */
@@ -99,6 +112,8 @@ const mostRequestedBytes: Bytes = 4 * 1024 * 1024
 const mostRequestedRecords = 16_384
 /** … and is not made before this part of the queue is free, so that a drain makes few of them. */
 const requestedPart = 8
+const mostFlights = 16_384
+const leastFlights = 256
 const unknownReplyRunsPerSecond = 256
 const unknownReplyRunsAtOnce = 64
 
@@ -110,6 +125,7 @@ export class SenderLink {
   readonly #transmitter: Transmitter
   readonly #header = new PacketHeader()
   readonly #answer = new Answer()
+  readonly #lost: LostNotice
   readonly #strangers = new TokenBucket(unknownReplyRunsPerSecond, unknownReplyRunsAtOnce)
   /** A request to the outbox is under way. */
   #requested = false
@@ -123,6 +139,10 @@ export class SenderLink {
     if (!(size >= smallestDatagram && size <= largestDatagram)) {
       throw new RangeError(`datagrams of ${size} B: ${smallestDatagram} to ${largestDatagram} B are possible`)
     }
+    const flights = options.flights ?? mostFlights
+    if (!(flights >= leastFlights && flights <= mostFlights && Number.isInteger(Math.log2(flights)))) {
+      throw new RangeError(`${flights} flights: a power of two from ${leastFlights} to ${mostFlights} is possible`)
+    }
     this.keyId = keyIdOf(suite, identity.publicKey)
     this.#queueBytes = options.queueBytes ?? defaultQueueBytes
     this.#state = new SenderState({
@@ -133,18 +153,24 @@ export class SenderLink {
       stream,
       outbox,
       generation: outbox.generation,
-      recoveryCounters: noRecoveryCounts(),
+      flights,
+      epochLimits: epochLimits(options.epochLimits),
       policies: options.policies ?? Policies.defaults,
       datagramSize: size,
       trace: options.trace ?? silentTrace,
       recordNumbersOfRun: options.recordNumbersOfRun ?? recordNumbersOfRun,
-      ignoreCredit: options.faults?.ignoreCredit ?? false
+      ignoreCredit: options.faults?.ignoreCredit ?? false,
+      acceptAnyLost: options.faults?.acceptAnyLost ?? false,
+      recordsInEpochZero: options.faults?.recordsInEpochZero ?? false,
+      windowKeptOnMove: options.faults?.windowKeptOnMove ?? false
     })
+    if (options.staticSecret === undefined) this.#state.counters.keyAgreements++
+    this.#lost = new LostNotice(this.#state.options)
     this.#settlement = new Settlement(this.#state, this.#header, this.#answer)
     this.#transmitter = new Transmitter(this.#state, this.keyId)
   }
 
-  /** The present run; another one follows when its record numbers are nearly used up (spec §4.3). */
+  /** The present run; another one follows when its numbers are nearly used up (spec §4.3), or when it is lost (§12.3). */
   get run(): Id64 {
     return this.#state.run.id
   }
@@ -223,12 +249,16 @@ export class SenderLink {
     this.#state.reachChanged()
   }
 
-  /** A datagram that may be an answer, in bytes[start, end), opened in place. True: it was one for this link. */
+  /**
+   * A datagram that may be an answer or LOST, in bytes[start, end), opened in place. True: it was one for this link, whose
+   * run is another one afterwards if it was a LOST that counts.
+   */
   handleDatagram(now: Micros, bytes: Uint8Array, start: number, end: number): boolean {
     const header = this.#header
     const { run, trace, counters } = this.#state
-    if (!header.read(bytes, start, end) || header.kind !== Kind.answer) return false
-    if (header.keyId !== this.keyId || header.runPrefix !== run.prefix) return false
+    if (!header.read(bytes, start, end) || header.keyId !== this.keyId || header.runPrefix !== run.prefix) return false
+    if (header.kind === Kind.lost) return this.#handleLost(now, bytes, start, end)
+    if (header.kind !== Kind.answer) return false
     const epoch = this.#open(now, bytes, start, end)
     if (epoch === undefined) return false
     counters.answers++
@@ -239,6 +269,14 @@ export class SenderLink {
     else if (this.#answer.reported >= run.recovery.nextNumber) this.#settlement.countViolation(now, "number never sent")
     else this.#settlement.handleAnswer(now, epoch)
     return true
+  }
+
+  /** The driver found another address for the peer: the path is a new one (spec §13.3), and is tried at once. */
+  handlePathChanged(now: Micros): void {
+    const state = this.#state
+    if (state.forked) return
+    state.changePath(now)
+    if (!state.refusal.active && state.run.recovery.inFlightCount > 0) state.probeDue = state.backlog.hasUnstored
   }
 
   /** A deadline came, or any other time: what is due takes effect, and `pollTransmit` may have more to say. */
@@ -276,7 +314,8 @@ export class SenderLink {
     const transmitter = this.#transmitter
     transmitter.forgetWakes()
     if (state.forked) return 0
-    if (state.isRunUsedUp) state.startFreshRun()
+    if (state.isRunUsedUp) state.startFreshRun(now, true)
+    state.renewSpentKey(now)
     if (state.refusal.active) return transmitter.isTryDue(now) ? transmitter.transmitTry(now, out, offset) : 0
     if (state.run.recovery.ringIsFull()) {
       state.run.recovery.setLimited(now, false)
@@ -287,7 +326,7 @@ export class SenderLink {
       ? transmitter.transmitWaiting(now, out, offset) || transmitter.transmitPathProbe(now, out, offset)
       : transmitter.transmitPathProbe(now, out, offset) || transmitter.transmitWaiting(now, out, offset)
     if (length > 0) return length
-    if (state.packetDue || state.response !== undefined) return transmitter.transmitControl(now, out, offset)
+    if (state.packetDue || state.challenges.due !== undefined) return transmitter.transmitControl(now, out, offset)
     if (state.waitsForPeer && now >= state.questionAt) return transmitter.transmitQuestion(now, out, offset)
     return 0
   }
@@ -311,11 +350,39 @@ export class SenderLink {
     for (const key of epochs.answerKeys(now, epochBits, replyRun)) {
       if (!key.open(bytes, start, start + length, end, number)) continue
       replyRuns.mark(replyRun, number)
-      return epochs.epochOfAnswerKey(key)
+      const epoch = epochs.epochOfAnswerKey(key)
+      if (epochs.handleOpened(now, epoch)) counters.epochsConfirmed++
+      return epoch
     }
+    epochs.handleForged(epochBits)
     if (!known) epochs.forgetReplyRun(replyRun)
     counters.unopened++
     return this.#drop(now, end - start, "not authentic")
+  }
+
+  /** A LOST for the present run. True: it was authentic. */
+  #handleLost(now: Micros, bytes: Uint8Array, start: number, end: number): boolean {
+    const state = this.#state
+    const { run, counters } = state
+    if (state.forked || !this.#lost.isPossible(run, start, end)) return this.#ignoreLost()
+    if (!this.#strangers.take(now)) {
+      counters.limited++
+      this.#drop(now, end - start, "limit")
+      return this.#ignoreLost()
+    }
+    if (!this.#lost.open(bytes, start, end, this.#header)) {
+      this.#drop(now, end - start, "not authentic")
+      return this.#ignoreLost()
+    }
+    const how = this.#lost.isOfFlight(run) ? state.lostStarts.take(now) : "not now"
+    if (how === "not now") return !this.#ignoreLost()
+    state.loseRun(now, how === "with records")
+    return true
+  }
+
+  #ignoreLost(): false {
+    this.#state.counters.lostIgnored++
+    return false
   }
 
   #drop(now: Micros, bytes: Bytes, reason: "replayed" | "limit" | "not authentic"): undefined {

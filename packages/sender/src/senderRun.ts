@@ -1,7 +1,5 @@
-import { id64, type Pair, SenderEpochs } from "@pure-link/keys"
-import { initialWindow, type PolicyMakers, Recovery, type RecoveryCounters } from "@pure-link/recovery"
-import type { CryptoSuite, Entropy } from "@pure-link/keys"
-import type { Trace } from "@pure-link/trace"
+import { type CryptoSuite, type Entropy, type EpochLimits, id64, type Pair, SenderEpochs } from "@pure-link/keys"
+import { initialWindow, type Recovery } from "@pure-link/recovery"
 import {
   type Bytes,
   type Epoch,
@@ -11,14 +9,17 @@ import {
   runPrefixOf,
   type StreamName
 } from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
 import { Credit } from "./credit.ts"
-import { FlightContents } from "./flightContents.ts"
+import type { FlightContents } from "./flightContents.ts"
 import { ReplyRuns } from "./replyRuns.ts"
 import { StreamNotice } from "./streamNotice.ts"
 
 /**
  * All state that begins anew with a run (spec §1, §7.1): its id and numbers, epochs, flights, STREAM, reply runs and
- * credit. A link has one run, and another once its record numbers are nearly used up (spec §4.3).
+ * credit. A link has one run, and another once its record numbers are nearly used up (spec §4.3) or the receiver has lost
+ * it (spec §12.3). What is known of the path outlives runs: recovery and the arrays beside it are the link's, and only
+ * their numbers begin again.
  */
 
 export interface RunOptions {
@@ -28,15 +29,16 @@ export interface RunOptions {
   readonly staticSecret: Uint8Array
   readonly stream: StreamName & { readonly shape: Id64 }
   readonly generation: Id64
-  readonly policies: PolicyMakers
-  readonly datagramSize: Bytes
-  readonly trace: Trace
-  /** Counts on from run to run. */
-  readonly recoveryCounters: RecoveryCounters
+  readonly epochLimits: EpochLimits
+  /** A deliberate fault, see SenderFaults. */
+  readonly recordsInEpochZero: boolean
 }
 
-/** The controller may not ask for more flights than half of recovery's ring. */
-const largestWindowDatagrams = 8_192
+/** What a link has for all its runs; no number of a former run is left in it. */
+export interface RunFlights {
+  readonly recovery: Recovery
+  readonly flights: FlightContents
+}
 
 export class SenderRun {
   readonly id: Id64
@@ -65,21 +67,20 @@ export class SenderRun {
   copyFrom: PacketNumber = 0
 
   readonly #offersOnly: boolean
-  readonly #datagramSize: Bytes
+  readonly #recordsInEpochZero: boolean
 
-  constructor(options: RunOptions, firstUnstored: RecordNumber, offersOnly: boolean) {
-    const { suite, entropy, pair, staticSecret, datagramSize, trace } = options
+  constructor(options: RunOptions, shared: RunFlights, firstUnstored: RecordNumber, offersOnly: boolean) {
+    const { suite, entropy, pair, staticSecret, epochLimits: limits } = options
+    assert(shared.recovery.nextNumber === 0, "numbers begin with the run")
     this.id = id64(entropy)
     this.prefix = runPrefixOf(this.id)
-    this.epochs = new SenderEpochs({ suite, entropy, pair, run: this.id, staticSecret })
-    const largestWindow = largestWindowDatagrams * datagramSize
-    const { policies, recoveryCounters: counters } = options
-    this.recovery = new Recovery({ policies, datagramSize, largestWindow, trace, counters })
-    this.flights = new FlightContents(this.recovery.ringSize)
+    this.epochs = new SenderEpochs({ suite, entropy, pair, run: this.id, staticSecret, limits })
+    this.recovery = shared.recovery
+    this.flights = shared.flights
     this.stream = new StreamNotice(options.stream, options.generation, firstUnstored)
-    this.credit = new Credit(firstUnstored - 1, datagramSize)
+    this.credit = new Credit(firstUnstored - 1, this.recovery.datagramSize)
     this.#offersOnly = offersOnly
-    this.#datagramSize = datagramSize
+    this.#recordsInEpochZero = options.recordsInEpochZero
   }
 
   /** The epoch of the next packet. */
@@ -90,7 +91,9 @@ export class SenderRun {
   /** Whether the next packet may carry records: forward secrecy (spec §7.1, §7.8). */
   get mayCarryRecords(): boolean {
     if (this.sealingEpoch > 0) return true
-    if (this.inSilentRecovery || this.answered || this.#offersOnly) return false
-    return this.zeroBytes + this.#datagramSize <= initialWindow(this.#datagramSize)
+    if (this.inSilentRecovery || this.#offersOnly) return false
+    if (this.#recordsInEpochZero) return true
+    const { datagramSize } = this.recovery
+    return !this.answered && this.zeroBytes + datagramSize <= initialWindow(datagramSize)
   }
 }

@@ -1,12 +1,16 @@
+import { type PolicyMakers, Recovery } from "@pure-link/recovery"
 import type { Trace } from "@pure-link/trace"
-import type { Bytes, Id64, Life, Micros, PacketNumber, RecordNumber } from "@pure-link/wire"
+import type { Bytes, Life, Micros, PacketNumber, RecordNumber } from "@pure-link/wire"
 import { Asking } from "./asking.ts"
 import { Backlog } from "./backlog.ts"
+import { Challenges } from "./challenges.ts"
 import { type SenderCounters, noCounts } from "./counters.ts"
 import type { SenderEvent } from "./events.ts"
+import { FlightContents } from "./flightContents.ts"
+import { LostStarts } from "./lostStarts.ts"
 import type { Position } from "./recordQueue.ts"
 import { Refusal } from "./refusal.ts"
-import { type RunOptions, SenderRun } from "./senderRun.ts"
+import { type RunFlights, type RunOptions, SenderRun } from "./senderRun.ts"
 import { Silence } from "./silence.ts"
 
 /**
@@ -20,10 +24,20 @@ export interface StateOptions extends RunOptions {
     readonly last: RecordNumber
     readonly lives: ReadonlyArray<Life>
   }
+  readonly policies: PolicyMakers
+  readonly datagramSize: Bytes
+  /** Slots of the flight ring. */
+  readonly flights: number
+  readonly trace: Trace
   readonly recordNumbersOfRun: number
-  /** A deliberate fault, see SenderFaults. */
+  /** Deliberate faults, see SenderFaults. */
   readonly ignoreCredit: boolean
+  readonly acceptAnyLost: boolean
+  readonly windowKeptOnMove: boolean
 }
+
+/** The controller may not ask for more flights than half of recovery's ring. */
+const ringPart = 2
 
 export class SenderState {
   readonly options: StateOptions
@@ -33,6 +47,8 @@ export class SenderState {
   readonly refusal = new Refusal()
   readonly asking = new Asking()
   readonly silence = new Silence()
+  readonly lostStarts = new LostStarts()
+  challenges = new Challenges()
   run: SenderRun
   /** The link has stopped for good (spec §8.5). */
   forked = false
@@ -42,13 +58,12 @@ export class SenderState {
    */
   held = false
   /**
-   * A packet must go whatever waits: the first under a new epoch (spec §7.4), or the first of a run that only offers.
+   * A packet must go whatever waits: the first under a new epoch (spec §7.4), or the first that only offers.
    */
   packetDue = false
   probeDue = false
-  /** The token of a CHALLENGE, to be returned in the next packet (spec §9.11). */
-  response: Id64 | undefined
 
+  readonly #shared: RunFlights
   readonly #events: Array<SenderEvent> = []
   #lives: ReadonlyArray<Life>
   /** The largest number of a flight that led to holding. */
@@ -63,6 +78,12 @@ export class SenderState {
     this.trace = options.trace
     this.backlog = new Backlog(options.outbox.lowestHeld, options.outbox.last)
     this.#lives = options.outbox.lives
+    const { policies, datagramSize, flights, trace } = options
+    const largestWindow = (flights / ringPart) * datagramSize
+    this.#shared = {
+      recovery: new Recovery({ policies, datagramSize, largestWindow, flights, trace }),
+      flights: new FlightContents(flights)
+    }
     this.run = this.#newRun(false)
   }
 
@@ -177,24 +198,62 @@ export class SenderState {
     return queue.first >= limit || cursor >= queue.positionOf(limit)
   }
 
-  /** A fresh run, which carries offers only until ACCEPT and then everything unstored (spec §4.3). */
-  startFreshRun(): void {
+  /**
+   * Another key before the next packet, if that of the present epoch is spent (spec §7.6): a silent recovery brings the
+   * next epoch, a fresh run another epoch 0.
+   */
+  renewSpentKey(now: Micros): void {
+    const { epochs, sealingEpoch } = this.run
+    if (!epochs.isSpent(sealingEpoch)) return
+    if (sealingEpoch === 0) return this.startFreshRun(now, true)
+    this.startSilentRecovery()
+    this.packetDue = this.backlog.hasUnstored
+  }
+
+  /** The path is another one (spec §13.3): nothing that was learnt of the former one holds. */
+  changePath(now: Micros): void {
+    if (!this.options.windowKeptOnMove) this.run.recovery.restartPath(now)
+    this.counters.pathsChanged++
+    this.asking.reset()
+    this.tell({ _tag: "PathChanged" })
+  }
+
+  /**
+   * A fresh run on the same path, with everything unstored. It carries offers only until ACCEPT (spec §4.3), or records at
+   * once (spec §12.3).
+   */
+  startFreshRun(now: Micros, offersOnly: boolean): void {
     this.run.epochs.close()
-    this.run = this.#newRun(true)
+    this.#shared.recovery.startRun(now)
+    this.#shared.flights.restart()
+    this.run = this.#newRun(offersOnly)
     this.backlog.sendEverythingAgain()
     this.#heldBy = -1
     this.circumstancesChanged()
     this.asking.reset()
     this.silence.stopWaiting()
     this.probeDue = false
-    this.packetDue = true
-    this.response = undefined
+    this.packetDue = offersOnly && this.backlog.hasUnstored
+    this.challenges = new Challenges()
     this.reachChanged()
+  }
+
+  /**
+   * The receiver has lost the run (spec §12.3): a fresh one follows. A refused sender stays refused, and what its try was
+   * about goes in the fresh run at once, if records may.
+   */
+  loseRun(now: Micros, withRecords: boolean): void {
+    this.run.recovery.handleAnswered(now)
+    if (this.silence.handleAnswer(now, false)) this.tell({ _tag: "SilenceEnded" })
+    this.startFreshRun(now, !withRecords)
+    if (this.refusal.active) this.refusal.owesRecords = true
+    this.counters.runsLost++
+    this.tell({ _tag: "RunLost", withRecords })
   }
 
   #newRun(offersOnly: boolean): SenderRun {
     const { first } = this.backlog.queue
-    const run = new SenderRun(this.options, first, offersOnly)
+    const run = new SenderRun(this.options, this.#shared, first, offersOnly)
     run.stream.list(this.#lives, first, 0)
     return run
   }

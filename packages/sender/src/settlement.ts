@@ -1,4 +1,12 @@
-import { type Epoch, lifeOf, type Micros, type PacketHeader, type PacketNumber, RefusalReason } from "@pure-link/wire"
+import {
+  type ChallengeFrame,
+  type Epoch,
+  lifeOf,
+  type Micros,
+  type PacketHeader,
+  type PacketNumber,
+  RefusalReason
+} from "@pure-link/wire"
 import type { Answer } from "./answer.ts"
 import { Mark } from "./flightContents.ts"
 import type { SenderState } from "./senderState.ts"
@@ -44,14 +52,15 @@ export class Settlement {
     answer.acknowledge(recovery)
     recovery.endAnswer(now, answer.reported, answer.delay)
     if (answer.accept !== undefined) this.#handleAccept(now)
-    if (run.inSilentRecovery && epoch > 0 && epoch === epochs.epoch) {
+    if (run.inSilentRecovery && epoch > 0 && epoch === epochs.epoch && !epochs.isSpent(epoch)) {
       run.inSilentRecovery = false
       epochs.dropOffer()
     }
-    if (answer.challenge !== undefined) this.#state.response = answer.challenge
+    if (answer.challenge !== undefined) this.#handleChallenge(now, answer.challenge)
     if (isNewest && answer.lacksName) this.#repeatStream()
     const advanced = isNewest && answer.hasStored && this.#handleStored(now)
     const acknowledged = this.#settle()
+    if (verdict === "switched") recovery.allowOneMore()
     if (isNewest) this.#handleRefused(now, advanced || acknowledged)
     this.#endSilence(now)
   }
@@ -117,17 +126,28 @@ export class Settlement {
     const state = this.#state
     const { run, backlog } = state
     const { epoch, echo, publicKey } = this.#answer.accept!
+    const wasZero = run.sealingEpoch === 0
     if (!run.epochs.handleAccept(now, epoch, echo, publicKey)) return
     if (run.inSilentRecovery) {
       run.inSilentRecovery = false
       run.resendFrom = run.recovery.nextNumber
       backlog.sendUnacknowledgedAgain()
     }
+    state.counters.keyAgreements++
     state.packetDue = true
-    state.circumstancesChanged()
-    state.asking.reset()
+    // What was SEEN in epoch 0 may fare better (spec §8.3); from one later epoch to the next nothing changes for it.
+    if (wasZero) {
+      state.circumstancesChanged()
+      state.asking.reset()
+    }
     state.tell({ _tag: "EpochAdvanced", epoch: run.epochs.epoch })
     state.trace.emit({ _tag: "EpochAdvanced", at: now, epoch: run.epochs.epoch })
+  }
+
+  /** The receiver hears this sender from a new address (spec §9.11). */
+  #handleChallenge(now: Micros, { token, ipChanged }: ChallengeFrame): void {
+    const isNewPath = this.#state.challenges.handleChallenge(now, token, ipChanged, this.#answer.reported)
+    if (isNewPath) this.#state.changePath(now)
   }
 
   /** The receiver must hear STREAM again: it lost the name (spec §8.1), or is behind (spec §8.7). */
@@ -153,6 +173,7 @@ export class Settlement {
     const advanced = n >= backlog.queue.first
     if (advanced) {
       backlog.dropThrough(n)
+      state.lostStarts.handleProgress()
       state.listLives()
       state.tell({ _tag: "Stored", n, at: now })
       state.trace.emit({ _tag: "Stored", at: now, n, creditRecords, creditBytes })

@@ -1,4 +1,4 @@
-import { type Bytes, type Micros, never, type PacketNumber } from "@pure-link/wire"
+import { type Bytes, type Micros, never, PacketEcho, type PacketNumber } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
 import { Mark } from "./flightContents.ts"
 import { PacketBuilder } from "./packetBuilder.ts"
@@ -18,6 +18,7 @@ const shortNumberReach = 32_768
 export class Transmitter {
   readonly #state: SenderState
   readonly #builder: PacketBuilder
+  readonly #echo = new PacketEcho()
   /** The pacer lets nothing go before; never while it pauses nothing. */
   #pacedUntil: Micros = never
   /** When a probe of the path will be due; never while none will, or it waits for window or pacer. */
@@ -203,25 +204,30 @@ export class Transmitter {
     const withStream = !stream.answered || inSilentRecovery
     const long = withStream || number - replyRuns.largestReported > shortNumberReach
     this.#builder.begin(out, offset, size, long, id, epoch, number)
-    if (state.response !== undefined) this.#builder.addResponse(state.response)
+    const { challenges } = state
+    if (challenges.due !== undefined) {
+      this.#builder.addResponse(challenges.due)
+      challenges.handleSent(number)
+    }
     if (withStream) this.#builder.addStream(stream.frame(state.backlog.queue.first))
-    if (epoch === 0) this.#builder.addOffer(epochs.offer(0))
-    state.response = undefined
+    if (epoch === 0 || epochs.wantsOffer(now, recovery.rtt.probeTimeout())) this.#builder.addOffer(epochs.offer(epoch))
     flights.begin(number, withStream ? Mark.stream : 0)
     return number
   }
 
   #finish(now: Micros, number: PacketNumber, isFull: boolean, cause: "data" | "probe" | "path probe"): Bytes {
     const { run, counters, silence, trace } = this.#state
-    const { epochs, recovery, sealingEpoch: epoch } = run
+    const { epochs, recovery, flights, sealingEpoch: epoch } = run
     const { recordBytes, hasRecords, isPlain: plain } = this.#builder
-    const length = this.#builder.finish(epochs.sealingKey(epoch), isFull)
+    const length = this.#builder.finish(epochs.sealingKey(epoch), isFull, this.#echo)
+    epochs.handleSealed(epoch)
+    flights.seal(number, this.#echo)
     const probe = cause === "probe"
     const sent =
       cause === "path probe" ? recovery.handlePathProbeSent(now, length) : recovery.handleSent(now, length, probe)
     assert(sent === number)
     if (epoch === 0) run.zeroBytes += recordBytes
-    if (epoch === epochs.epoch) this.#state.packetDue = false
+    this.#state.packetDue = false
     this.#lastSentAt = now
     silence.handleSent(now)
     counters.packetsSent++

@@ -1,8 +1,11 @@
 import {
   type CryptoSuite,
+  type EpochLimits,
+  epochLimits,
   keyIdOf,
   type KeyPair,
   keyPair,
+  lostKey,
   nodeSuite,
   type Pair,
   ReceiverEpochs,
@@ -21,14 +24,17 @@ import {
   type Id64,
   Kind,
   type Life,
+  lostLength,
   type Micros,
+  PacketEcho,
   PacketHeader,
   type PacketNumber,
   type RecordNumber,
   runPrefixOf,
   tagLength,
   validateBody,
-  writeAnswerHeader
+  writeAnswerHeader,
+  writeLostHeader
 } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
 import { type SenderEvent, SenderLink, type SenderOptions } from "../src/index.ts"
@@ -122,6 +128,9 @@ export class ScriptedPeer {
   run: Id64 = 0n
   /** Whether OFFERs are answered. */
   accepts = true
+  limits: EpochLimits = epochLimits()
+  /** Data packets of the present run that no secret opened. */
+  unopened = 0
 
   readonly #secret: Uint8Array
   readonly #suite: CryptoSuite = nodeSuite
@@ -129,6 +138,7 @@ export class ScriptedPeer {
   readonly #keyId: number
   readonly #header = new PacketHeader()
   #largest = -1
+  #lostRuns: Id64 = 0xf000n
   #answers = 0
 
   constructor(senderPublicKey: Uint8Array) {
@@ -163,7 +173,26 @@ export class ScriptedPeer {
       if (!key.open(bytes, 0, header.length, bytes.length, number)) continue
       return this.#record(now, bytes, header.length, number, this.epochs.epochOf(key), long)
     }
+    this.unopened++
     return undefined
+  }
+
+  /**
+   * LOST for a data packet; the test may change what is sealed, by the echo, or the header's flags and run prefix after
+   * that.
+   */
+  lost(datagram: Uint8Array, change: (echo: PacketEcho) => void = () => {}): Uint8Array {
+    const header = new PacketHeader()
+    assert(header.read(datagram, 0, datagram.length))
+    const echo = new PacketEcho()
+    echo.take(datagram, 0, datagram.length, header.number)
+    change(echo)
+    const out = new Uint8Array(lostLength)
+    const replyRun = ++this.#lostRuns
+    const bodyStart = writeLostHeader(out, 0, this.#keyId, header.runPrefix, replyRun)
+    const end = echo.write(out, bodyStart)
+    lostKey(this.#suite, this.#secret, this.pair, replyRun).seal(out, 0, bodyStart, end, 0)
+    return out
   }
 
   /** Seals an answer with these frames; ACCEPT goes along while one is due. */
@@ -202,7 +231,8 @@ export class ScriptedPeer {
       entropy: this.#entropy,
       pair: this.pair,
       run,
-      staticSecret: this.#secret
+      staticSecret: this.#secret,
+      limits: this.limits
     })
   }
 
@@ -247,6 +277,8 @@ export interface BenchOptions extends Partial<Omit<SenderOptions, "outbox">> {
   readonly lives?: ReadonlyArray<Life>
   /** The number of the first record held; those before were stored and removed. */
   readonly lowestHeld?: RecordNumber
+  /** Both ends keep them. */
+  readonly epochLimits?: Partial<EpochLimits>
 }
 
 /** A sender link with an outbox in memory, a virtual clock and a scripted peer. */
@@ -269,6 +301,7 @@ export class Bench {
     this.records = [...records]
     this.lives = lives
     this.peer = new ScriptedPeer(identity.publicKey)
+    this.peer.limits = epochLimits(options.epochLimits)
     this.link = new SenderLink({
       suite: nodeSuite,
       entropy,

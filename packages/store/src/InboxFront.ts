@@ -33,11 +33,19 @@ export interface InboxEngine {
   readonly ended?: Effect.Effect<never, StoreError>
 }
 
-/** A call that waits for a transaction: batches to store, or a consumer's acknowledgement. */
+/** A call that waits for a transaction: batches to store, a consumer's acknowledgement, or what is to be forgotten. */
 interface Call {
   readonly intents: ReadonlyArray<StoreIntent>
-  readonly acknowledgement: Acknowledgement | undefined
+  readonly acknowledgement?: Acknowledgement
+  /** The stream whose retired generations are to be forgotten. */
+  readonly forget?: StreamName
   readonly bytes: number
+}
+
+/** What became of a call. */
+interface Settled {
+  readonly outcomes: ReadonlyArray<CommitOutcome>
+  readonly forgotten: number
 }
 
 /** What is known of one (source, input). */
@@ -59,7 +67,7 @@ export const makeInbox = Effect.fnUntraced(function* (
   const positions = new Map(opened.positions)
   const growth = new Map<string, Set<() => void>>()
   const wake = Latch.makeUnsafe(false)
-  const line = new WaitingLine<Call, ReadonlyArray<CommitOutcome>>(file, () => {
+  const line = new WaitingLine<Call, Settled>(file, () => {
     wake.openUnsafe()
   })
 
@@ -76,9 +84,10 @@ export const makeInbox = Effect.fnUntraced(function* (
     })
   }
 
-  const settle = (tickets: ReadonlyArray<Ticket<Call, ReadonlyArray<CommitOutcome>>>, progress: InboxProgress) => {
+  const settle = (tickets: ReadonlyArray<Ticket<Call, Settled>>, progress: InboxProgress) => {
     counters.transactions = progress.transactions
     let i = 0
+    let f = 0
     const outcomesOf = tickets.map(({ item: { intents } }) =>
       intents.map((intent) => {
         const outcome = progress.outcomes[i++]!
@@ -91,7 +100,14 @@ export const makeInbox = Effect.fnUntraced(function* (
       })
     )
     for (const [input, position] of progress.positions) positions.set(input, position)
-    tickets.forEach((ticket, t) => ticket.settle(Effect.succeed(outcomesOf[t]!)))
+    const forgottenOf = tickets.map(({ item: { forget } }) => {
+      if (forget === undefined) return 0
+      streams.of(forget)?.retired.clear()
+      return progress.forgotten[f++]!
+    })
+    tickets.forEach((ticket, t) =>
+      ticket.settle(Effect.succeed({ outcomes: outcomesOf[t]!, forgotten: forgottenOf[t]! }))
+    )
     for (const [input] of progress.positions) {
       for (const grown of Array.from(growth.get(input) ?? [])) grown() // a copy: who wakes may wait again at once
     }
@@ -154,8 +170,11 @@ export const makeInbox = Effect.fnUntraced(function* (
       Effect.suspend(() => {
         let bytes = 0
         for (const { batch } of intents) bytes += assertBatch(batch)
-        return intents.length === 0 ? Effect.succeed([]) : line.join({ intents, acknowledgement: undefined, bytes })
+        if (intents.length === 0) return Effect.succeed([])
+        return Effect.map(line.join({ intents, bytes }), ({ outcomes }) => outcomes)
       }),
+    forgetRetired: (name) =>
+      Effect.map(line.join({ intents: [], forget: name, bytes: 0 }), ({ forgotten }) => forgotten),
     read: (input, after, most) => Effect.map(engine.read(input, after, most), recordsOf),
     lastPosition,
     grown: (input) =>
@@ -249,7 +268,8 @@ const groupOf = (calls: ReadonlyArray<Call>, allocate = ownBuffer): InboxGroup =
     })),
     bytes,
     sizes,
-    acknowledgements: calls.flatMap((call) => call.acknowledgement ?? [])
+    acknowledgements: calls.flatMap((call) => call.acknowledgement ?? []),
+    forgets: calls.flatMap((call) => call.forget ?? [])
   }
 }
 

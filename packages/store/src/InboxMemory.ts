@@ -111,8 +111,13 @@ const apply = (backing: Backing, group: InboxGroup): InboxProgress => {
     const consumers = backing.logs.get(input)?.consumers
     consumers?.set(consumer, Math.max(position, consumers.get(consumer) ?? 0))
   }
+  const forgotten = group.forgets.map(({ input, source }) => {
+    const before = backing.streams.length
+    backing.streams = backing.streams.filter((one) => !(one.retired && one.source === source && one.input === input))
+    return before - backing.streams.length
+  })
   const positions = [...grown].map((input) => [input, logOf(backing, input).lastPosition] as const)
-  return { outcomes, positions, transactions: ++backing.transactions }
+  return { outcomes, forgotten, positions, transactions: ++backing.transactions }
 }
 
 const logOf = (backing: Backing, input: string): Log => {

@@ -1,5 +1,8 @@
 export * as InboxMemory from "./InboxMemory.ts"
 export * as InboxSqlite from "./InboxSqlite.ts"
+export * as MemoFile from "./MemoFile.ts"
+export * as MemoMemory from "./MemoMemory.ts"
+export { makeMemoMemory, type MemoInMemory } from "./MemoMemory.ts"
 export * as OutboxMemory from "./OutboxMemory.ts"
 export * as OutboxSqlite from "./OutboxSqlite.ts"
 export type { OutboxStream } from "./file/outboxFile.ts"

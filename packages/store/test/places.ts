@@ -1,9 +1,20 @@
-import type { InboxPlace, OutboxPlace } from "@pure-link/ports/contract"
+import type { InboxPlace, MemoPlace, OutboxPlace } from "@pure-link/ports/contract"
 import * as Effect from "effect/Effect"
-import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs"
+import * as Layer from "effect/Layer"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { InboxMemory, InboxSqlite, OutboxMemory, OutboxSqlite, storeCounters } from "../src/index.ts"
+import {
+  InboxMemory,
+  InboxSqlite,
+  makeMemoMemory,
+  MemoFile,
+  type MemoInMemory,
+  MemoMemory,
+  OutboxMemory,
+  OutboxSqlite,
+  storeCounters
+} from "../src/index.ts"
 
 /** Places for the contract suites: in memory, and files in a folder that goes with the test. */
 
@@ -48,3 +59,23 @@ export const inboxInFile = (file: string): InboxPlace => {
   const counters = storeCounters()
   return { layer: () => InboxSqlite.layer({ file, counters }), transactions: () => counters.transactions }
 }
+
+/** Each opening reads what the one before left, as a restart reads a file. */
+export const memoInMemory = (): MemoPlace => {
+  let memory: MemoInMemory | undefined
+  return {
+    layer: (capacity) =>
+      Layer.suspend(() => {
+        memory = memory?.copy() ?? makeMemoMemory(capacity)
+        return MemoMemory.layer({ memory })
+      }),
+    bytes: () => memory!.bytes()
+  }
+}
+
+export const memoKey = new Uint8Array(32).fill(9)
+
+export const memoInFile = (file: string): MemoPlace => ({
+  layer: (capacity) => MemoFile.layer({ ...capacity, file, publicKey: memoKey }),
+  bytes: () => readFileSync(file)
+})

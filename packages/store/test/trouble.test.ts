@@ -253,7 +253,7 @@ describe("an inbox whose disk fails twice", () => {
       const inbox = new InboxFile(yield* newFile, {})
       const group = (first: number) => {
         const { batch, ...head } = intent(first)
-        return { intents: [{ ...head, first, count: 1 }], ...records(1, 1), acknowledgements: [], batch }
+        return { intents: [{ ...head, first, count: 1 }], ...records(1, 1), acknowledgements: [], forgets: [], batch }
       }
       const broken = new Set<string>()
       const mend = breakSql((sql) => ([...broken].some((start) => sql.startsWith(start)) ? 10 : undefined))

@@ -1,8 +1,9 @@
 /**
- * `pure-link inbox`: looks into an inbox file, also while another process owns it.
+ * `pure-link inbox`: looks into an inbox file, also while another process owns it; and, while none does, lets an operator
+ * forget which outboxes were replaced.
  */
-import type { InboxRecord, InputSummary } from "@pure-link/ports"
-import { readInbox } from "@pure-link/store"
+import { Inbox, type InboxRecord, type InputSummary } from "@pure-link/ports"
+import { InboxSqlite, readInbox } from "@pure-link/store"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -107,7 +108,47 @@ const showRecord = (
       ? printJson({ position, source, number, ...recordAsJson(bytes) })
       : print(`${position}  ${source} ${number}  ${describeRecord(bytes)}`)
 
+/** The file must be there and have the stream: a misspelt name would forget nothing, and say so as if all were well. */
+const knownSource = Effect.fnUntraced(function* (flags: {
+  readonly store: string
+  readonly input: string
+  readonly source: string
+}) {
+  const { summaries } = yield* readInbox(flags.store)
+  const { sources } = yield* summaryOf(yield* summaries, flags.input, flags.store)
+  if (sources.some(({ source }) => source === flags.source)) return
+  const known = sources.map(({ source }) => `"${source}"`).join(", ")
+  return yield* Effect.fail(
+    badInput(`input "${flags.input}" has no source "${flags.source}"; it has ${known === "" ? "none" : known}`)
+  )
+}, Effect.scoped)
+
+const forgetRetired = Command.make(
+  "forget-retired",
+  {
+    store,
+    json,
+    input: Flag.String("input").pipe(Flag.withDescription("The input (required)")),
+    source: Flag.String("source").pipe(
+      Flag.withDescription("The source whose replaced outboxes are forgotten (required)")
+    )
+  },
+  Effect.fnUntraced(function* (flags) {
+    const { input, source } = flags
+    yield* knownSource(flags)
+    const forgotten = yield* Effect.flatMap(Inbox, (opened) => opened.forgetRetired({ source, input })).pipe(
+      Effect.provide(InboxSqlite.layer({ file: flags.store }))
+    )
+    if (flags.json) return yield* printJson({ input, source, forgotten })
+    yield* print(`${grouped(forgotten)} replaced ${forgotten === 1 ? "outbox" : "outboxes"} of "${source}" forgotten`)
+  }, Effect.mapError(toFailure))
+).pipe(
+  Command.withDescription(
+    "Forget which outboxes of a source were replaced, so that a new one is accepted; serve must be stopped"
+  )
+)
+
 export const inbox = Command.make("inbox").pipe(
   Command.withDescription("Look into an inbox file"),
-  Command.withSubcommands([list, count, show])
+  Command.withSubcommands([list, count, show, forgetRetired])
 )

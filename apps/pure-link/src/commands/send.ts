@@ -2,11 +2,10 @@
  * `pure-link send`: puts the records of a source into an outbox file and moves them to a peer, until everything is
  * stored there.
  */
-import { LinkNode, Output, type OutputState } from "@pure-link/link"
+import { LinkNode, Output } from "@pure-link/link"
 import { Outbox } from "@pure-link/ports"
 import { OutboxSqlite } from "@pure-link/store"
 import { resolveHost } from "@pure-link/udp"
-import { RefusalReason } from "@pure-link/wire"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -18,6 +17,7 @@ import * as Stream from "effect/Stream"
 import { hostname } from "node:os"
 import { badInput, ExitCode, Failure, toFailure } from "../failure.ts"
 import { readPublicKey, readKeyFile } from "../keyFile.ts"
+import { tellNotices } from "../notices.ts"
 import {
   destination,
   format,
@@ -33,6 +33,7 @@ import {
 import { grouped, outputMayClose, printJson, records, say } from "../output.ts"
 import { type OpenSource, openSource } from "../recordFile.ts"
 import { readRecords, type RecordChunk } from "../recordSource.ts"
+import { refusalOf } from "../refusal.ts"
 import { Shutdown } from "../shutdown.ts"
 
 const flags = {
@@ -71,33 +72,10 @@ const flags = {
 /** How long a process that was asked to end waits for what is under way. */
 const drainTime = "2 seconds"
 
-/** Reasons 4 and 5 say the same as the states Forked and InboxBehind (spec §11.1). */
-const isFork = (reason: RefusalReason): boolean =>
-  reason === RefusalReason.forkedOutbox || reason === RefusalReason.recordsGone
-
-const refusal = (state: OutputState): Failure | undefined => {
-  switch (state._tag) {
-    case "Refused":
-      return new Failure({
-        exit: isFork(state.reason) ? ExitCode.forked : ExitCode.refused,
-        text: `refused (reason ${state.reason}): ${state.remedy}; everything is kept in the outbox`
-      })
-    case "InboxBehind":
-      return new Failure({
-        exit: ExitCode.forked,
-        text: `the inbox is behind at ${state.n}: ${state.remedy}; everything is kept in the outbox`
-      })
-    case "Forked":
-      return new Failure({ exit: ExitCode.forked, text: state.error.message })
-    default:
-      return undefined
-  }
-}
-
 /** Fails when the output meets what does not end by waiting. */
 const untilRefused = (output: Output<Uint8Array>, keepTrying: boolean): Effect.Effect<never, Failure> =>
   Stream.runForEach(output.changes, (state) => {
-    const failure = refusal(state)
+    const failure = refusalOf(state)
     return failure === undefined || (keepTrying && state._tag === "Refused") ? Effect.void : Effect.fail(failure)
   }).pipe(Effect.andThen(Effect.never))
 
@@ -153,7 +131,8 @@ export const send = Command.make(
       const outbox = yield* Outbox
       const shutdown = yield* Shutdown
       yield* outputMayClose
-      const started = yield* Clock.currentTimeMillis
+      yield* tellNotices(options.json)
+      const started = yield* Clock.monotonicTimeNanos
       const output = yield* Output.open(type, { source, peer: { publicKey, address: lookUp } })
       if (options.json) yield* printJson({ event: "opened", held: outbox.state().last - outbox.state().lowestHeld + 1 })
       let appended = 0
@@ -208,7 +187,7 @@ export const send = Command.make(
         Effect.raceFirst(untilNodeFails)
       )
       const stored = yield* output.storedThrough
-      const seconds = ((yield* Clock.currentTimeMillis) - started) / 1_000
+      const seconds = Number(((yield* Clock.monotonicTimeNanos) - started) / 1_000_000n) / 1_000
       if (options.json) yield* printJson({ event: "done", appended, stored, seconds })
       else
         yield* say(

@@ -182,6 +182,43 @@ export const inboxContract = (
       })
     )
 
+    it.effect("forgets the retired generations of one stream when it is told to, and then takes new ones again", () =>
+      Effect.gen(function* () {
+        const place = yield* makePlace
+        const next = (generation: number) => intent({ generation: BigInt(generation), sizes: [1] })
+        yield* opened(place, (inbox) =>
+          Effect.gen(function* () {
+            assert.strictEqual(yield* inbox.forgetRetired(shopOrders), 0)
+            yield* inbox.commit(Array.from({ length: 65 }, (_, i) => next(i + 1)))
+            const other = { source: "till", input: "orders" }
+            yield* inbox.commit([1n, 2n].map((generation) => intent({ source: "till", generation, sizes: [1] })))
+            assert.deepStrictEqual(yield* inbox.commit([next(66)]), [conflict(1, 65n)])
+            // In one transaction with a commit that retires one more: whichever was asked first.
+            const [forgotten, outcomes] = yield* Effect.all(
+              [inbox.forgetRetired(shopOrders), inbox.commit([intent({ source: "till", generation: 3n, sizes: [1] })])],
+              { concurrency: "unbounded" }
+            )
+            assert.strictEqual(forgotten, 64)
+            assert.strictEqual(outcomes[0]?._tag, "Stored")
+            assert.strictEqual(inbox.retiredCount(shopOrders), 0)
+            assert.isFalse(inbox.isRetired(shopOrders, 1n))
+            assert.deepStrictEqual(inbox.cursor(shopOrders), stored(1, 65n).cursor)
+            assert.strictEqual(inbox.retiredCount(other), 2)
+          })
+        )
+        yield* opened(place, (inbox) =>
+          Effect.gen(function* () {
+            assert.strictEqual(inbox.retiredCount(shopOrders), 0)
+            assert.deepStrictEqual(yield* inbox.commit([next(66)]), [stored(1, 66n)])
+            assert.isTrue(inbox.isRetired(shopOrders, 65n))
+            assert.strictEqual(yield* inbox.forgetRetired(shopOrders), 1)
+            assert.deepStrictEqual(yield* inbox.commit([next(1)]), [stored(1, 1n)])
+            assert.strictEqual((yield* inbox.read("orders", 0, { records: 99, bytes: 999 })).length, 70)
+          })
+        )
+      })
+    )
+
     it.effect("takes records of 0 B and of 16 MiB", () =>
       Effect.gen(function* () {
         const place = yield* makePlace

@@ -22,6 +22,7 @@ const TryCommit = Schema.TaggedStruct("Commit", {
 })
 const Step = Schema.Union([
   TryCommit,
+  Schema.TaggedStruct("Forget", { source: small(1), input: small(1) }),
   Schema.TaggedStruct("Prune", { input: small(1), per16: small(16) }),
   Schema.TaggedStruct("Acknowledge", { input: small(1), consumer: small(1), per16: small(16) })
 ])
@@ -117,6 +118,12 @@ export const followSteps = Effect.fnUntraced(function* (
       continue
     }
     const input = `i${step.input}`
+    if (step._tag === "Forget") {
+      const retired = model.streams.get(`s${step.source} ${input}`)?.retired ?? []
+      assert.strictEqual(yield* inbox.forgetRetired({ source: `s${step.source}`, input }), retired.length)
+      retired.length = 0
+      continue
+    }
     const log = model.logs.get(input) ?? []
     const position = Math.floor((log.length * step.per16) / 16)
     if (step._tag === "Prune") {

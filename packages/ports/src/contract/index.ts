@@ -1,3 +1,5 @@
 export * from "./Inbox.ts"
+export * from "./Memo.ts"
+export { streamOf } from "./memoModel.ts"
 export * from "./Outbox.ts"
 export * from "./records.ts"

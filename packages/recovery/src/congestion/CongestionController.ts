@@ -35,6 +35,8 @@ export interface CongestionController {
   /** Nothing got through for three probe timeouts (RFC 9002 §7.6). Follows a `handleCongestion` for the same losses. */
   handlePersistentCongestion(now: Micros): void
   setDatagramSize(bytes: Bytes): void
+  /** Another path: everything is as at first, for datagrams of the present size. Flights of the former path are not told of. */
+  restart(): void
 }
 
 export interface ControllerOptions {

@@ -141,6 +141,24 @@ for (const [name, make] of makers) {
       assert.strictEqual(atTheTop.window, 11_000)
     })
 
+    it("is on another path as at first, for datagrams of the present size, whatever it went through", () => {
+      for (let seed = 1; seed <= 20; seed++) {
+        const used = make(options)
+        wander(used, seed, 0)
+        used.handleCongestion(disturbedAt, disturbedAt, 1)
+        if (seed % 2 === 0) used.handlePersistentCongestion(disturbedAt)
+        used.setDatagramSize(1_452)
+        used.restart()
+        const fresh = make({ ...options, datagramSize: 1_452 })
+        const from = 3_600 * second
+        for (const controller of [used, fresh]) {
+          assert.deepStrictEqual([controller.window, controller.inSlowStart], [14_520, true], `seed ${seed}`)
+          controller.handleSent(from, datagram, 0)
+        }
+        assert.deepStrictEqual(wander(used, seed + 1_000, from), wander(fresh, seed + 1_000, from), `seed ${seed}`)
+      }
+    })
+
     it("is never NaN, below two datagrams, or above the largest window, and an undo never lowers it", () => {
       for (let seed = 1; seed <= 250; seed++) new Fuzz(make, seed).run(120)
     })
@@ -232,6 +250,8 @@ class Fuzz {
         return controller.handleLate(now)
       case "persistent":
         return controller.handlePersistentCongestion(now)
+      case "restart":
+        return controller.restart()
       case "size":
         this.#datagramSize = [1_200, 1_300, 1_452][any(0, 2)]!
         return controller.setDatagramSize(this.#datagramSize)
@@ -248,6 +268,7 @@ const calls = [
   "congestion",
   "undo",
   "persistent",
+  "restart",
   "size"
 ] as const
 

@@ -62,20 +62,7 @@ export class Cubic implements CongestionController {
   constructor(options: ControllerOptions) {
     this.#largestWindow = options.largestWindow
     this.#datagramSize = options.datagramSize
-    this.#state = {
-      window: boundWindow(initialWindow(options.datagramSize), options.datagramSize, options.largestWindow),
-      slowStartThreshold: Number.POSITIVE_INFINITY,
-      recoveryStart: Number.NEGATIVE_INFINITY,
-      formerMaximum: 0,
-      hasEpoch: false,
-      epochStart: 0,
-      plateau: 0,
-      secondsToPlateau: 0,
-      estimateByBytes: 0,
-      estimateByTime: 0,
-      countedAt: 0,
-      slowedStart: false
-    }
+    this.#state = this.#firstState()
   }
 
   get window(): Bytes {
@@ -145,6 +132,30 @@ export class Cubic implements CongestionController {
   setDatagramSize(bytes: Bytes): void {
     this.#datagramSize = bytes
     this.#state.window = this.#bound(this.#state.window)
+  }
+
+  restart(): void {
+    this.#state = this.#firstState()
+    this.#sentAt = Number.NEGATIVE_INFINITY
+    this.#acknowledgedAt = Number.NEGATIVE_INFINITY
+    this.#probeTimeout = 0
+  }
+
+  #firstState(): CubicState {
+    return {
+      window: this.#bound(initialWindow(this.#datagramSize)),
+      slowStartThreshold: Number.POSITIVE_INFINITY,
+      recoveryStart: Number.NEGATIVE_INFINITY,
+      formerMaximum: 0,
+      hasEpoch: false,
+      epochStart: 0,
+      plateau: 0,
+      secondsToPlateau: 0,
+      estimateByBytes: 0,
+      estimateByTime: 0,
+      countedAt: 0,
+      slowedStart: false
+    }
   }
 
   /**

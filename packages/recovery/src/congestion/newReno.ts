@@ -27,11 +27,7 @@ export class NewReno implements CongestionController {
   constructor(options: ControllerOptions) {
     this.#largestWindow = options.largestWindow
     this.#datagramSize = options.datagramSize
-    this.#state = {
-      window: boundWindow(initialWindow(options.datagramSize), options.datagramSize, options.largestWindow),
-      slowStartThreshold: Number.POSITIVE_INFINITY,
-      recoveryStart: Number.NEGATIVE_INFINITY
-    }
+    this.#state = this.#firstState()
   }
 
   get window(): Bytes {
@@ -76,6 +72,18 @@ export class NewReno implements CongestionController {
   setDatagramSize(bytes: Bytes): void {
     this.#datagramSize = bytes
     this.#state.window = this.#bound(this.#state.window)
+  }
+
+  restart(): void {
+    this.#state = this.#firstState()
+  }
+
+  #firstState(): NewRenoState {
+    return {
+      window: this.#bound(initialWindow(this.#datagramSize)),
+      slowStartThreshold: Number.POSITIVE_INFINITY,
+      recoveryStart: Number.NEGATIVE_INFINITY
+    }
   }
 
   #bound(window: number): number {

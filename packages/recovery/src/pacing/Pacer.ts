@@ -12,6 +12,8 @@ export interface Pacer {
   /** The sender has nothing to send, or no room for it in the window: no timer can miss anything for it. */
   rest(now: Micros): void
   setDatagramSize(bytes: Bytes): void
+  /** Another path: a first burst may go, as at first. */
+  restart(now: Micros): void
 }
 
 export interface PacerOptions {

@@ -122,6 +122,14 @@ describe("Pacer (spec §14.7)", () => {
     assert.closeTo(fixture.pacer.paceAt(0) - before, 8_000, 1)
   })
 
+  it("lets a first burst go on another path, and no more", () => {
+    const fixture = new Fixture(10 * datagram, 100_000)
+    fixture.burst(0)
+    for (let i = 0; i < 30; i++) fixture.pacer.handleSent(0, datagram)
+    fixture.pacer.restart(1_000)
+    assert.deepStrictEqual([fixture.burst(1_000), fixture.burst(1_000)], [10, 0])
+  })
+
   it("never lets more go in a round trip than the windows of that time and a burst", () => {
     const path = { window: 100 * 1_200, inSlowStart: false }
     const rtt = new RoundTripTime()

@@ -67,6 +67,12 @@ export class PacedBucket implements Pacer {
     this.#room = Math.min(this.#room, this.#burst(this.#rate()))
   }
 
+  restart(now: Micros): void {
+    this.#room = smallestBurst * this.#datagramSize
+    this.#filledAt = now
+    this.#promisedAt = never
+  }
+
   /** Time fills the bucket up to a burst; the time since a missed promise fills it beyond, up to the largest burst. */
   #fill(now: Micros): void {
     if (now <= this.#filledAt) return

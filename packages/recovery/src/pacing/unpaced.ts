@@ -14,4 +14,6 @@ export class Unpaced implements Pacer {
   rest(): void {}
 
   setDatagramSize(): void {}
+
+  restart(): void {}
 }

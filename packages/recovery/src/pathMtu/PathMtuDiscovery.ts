@@ -31,6 +31,10 @@ export interface PathMtuDiscovery {
   handleProbeTimeout(next: PacketNumber): void
   /** Nothing in flight is counted on any more. */
   handleForgotten(now: Micros): void
+  /** A fresh run on the same path: numbers begin again at 0, and what is known stays. Nothing is in flight. */
+  startRun(): void
+  /** Another path: everything is as at first. What is in flight will not be told of. */
+  restart(): void
   /**
    * If it has just become certain that flights vanish by their size, the number from which on all larger than
    * `datagramSize` did; never otherwise. Told once; their loss is no congestion.

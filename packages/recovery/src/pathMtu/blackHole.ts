@@ -65,6 +65,14 @@ export class BlackHole {
     return true
   }
 
+  /** Numbers begin again at 0, or the path is another one. */
+  restart(): void {
+    this.#largestLarge = -1
+    this.#vanished = 0
+    this.#firstVanished = 0
+    this.#largeProbes = 0
+  }
+
   #begin(now: Micros, number: PacketNumber): void {
     this.#firstVanished = number
     this.#firstVanishedAt = now

@@ -24,6 +24,7 @@ export class Discovery implements PathMtuDiscovery {
   datagramSize: Bytes
   probeAt: Micros = never
   isSuspicious = false
+  readonly #firstSize: Bytes
   /** The size of before the suspicion. */
   #suspectedSize: Bytes
   readonly #blackHole: BlackHole | undefined
@@ -38,6 +39,7 @@ export class Discovery implements PathMtuDiscovery {
   /** Without a detector, it falls into black holes. */
   constructor(datagramSize: Bytes, blackHole?: BlackHole) {
     this.datagramSize = datagramSize
+    this.#firstSize = datagramSize
     this.#suspectedSize = datagramSize
     this.#blackHole = blackHole
   }
@@ -93,6 +95,22 @@ export class Discovery implements PathMtuDiscovery {
     this.probeAt = Math.max(now, this.#probeSentAt + retryTime)
     this.#isUnderWay = false
     this.isSuspicious = false
+  }
+
+  startRun(): void {
+    this.#probe = -1
+    this.#blackHole?.restart()
+  }
+
+  restart(): void {
+    this.startRun()
+    this.datagramSize = this.#firstSize
+    this.probeAt = never
+    this.isSuspicious = false
+    this.#isStarted = false
+    this.#isUnderWay = false
+    this.#lostProbes = 0
+    this.#vanishedFrom = never
   }
 
   takeVanished(): PacketNumber {

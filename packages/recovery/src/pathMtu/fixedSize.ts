@@ -28,6 +28,10 @@ export class FixedSize implements PathMtuDiscovery {
 
   handleForgotten(): void {}
 
+  startRun(): void {}
+
+  restart(): void {}
+
   takeVanished(): PacketNumber {
     return never
   }

@@ -1,4 +1,4 @@
-import type { CommitOutcome, RecordNumber, StreamCursor } from "@pure-link/wire"
+import type { CommitOutcome, RecordNumber, StreamCursor, StreamName } from "@pure-link/wire"
 import type { InputSummary } from "@pure-link/ports"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { type IntentHead, judge } from "../storingRules.ts"
@@ -31,16 +31,20 @@ export interface Acknowledgement {
   readonly position: number
 }
 
-/** One transaction: batches of all intents one after the other, and consumers' acknowledgements. */
+/** One transaction: batches of all intents one after the other, consumers' acknowledgements, and then what is forgotten. */
 export interface InboxGroup {
   readonly intents: ReadonlyArray<IntentHead>
   readonly bytes: Uint8Array
   readonly sizes: Uint32Array
   readonly acknowledgements: ReadonlyArray<Acknowledgement>
+  /** Streams whose retired generations are forgotten. */
+  readonly forgets: ReadonlyArray<StreamName>
 }
 
 export interface InboxProgress {
   readonly outcomes: ReadonlyArray<CommitOutcome>
+  /** Retired generations forgotten, for each of `forgets`. */
+  readonly forgotten: ReadonlyArray<number>
   /** The last position of every input that grew. */
   readonly positions: ReadonlyArray<readonly [input: string, lastPosition: number]>
   readonly transactions: number
@@ -120,6 +124,7 @@ export class InboxFile {
   /** Judges and stores every intent in order and takes the acknowledgements, in one transaction. */
   transact(group: InboxGroup): InboxProgress {
     const outcomes: Array<CommitOutcome> = []
+    let forgotten: ReadonlyArray<number> = []
     const grown = new Set<string>()
     this.#recall()
     try {
@@ -133,13 +138,14 @@ export class InboxFile {
           outcomes.push(this.#store(intent, group.bytes.subarray(start, offset), sizes, grown))
         }
         for (const acknowledgement of group.acknowledgements) this.#acknowledge(acknowledgement)
+        forgotten = group.forgets.map((name) => this.#forgetRetired(name))
       })
     } catch (cause) {
       this.#isStale = true
       throw cause
     }
     const positions = [...grown].map((input) => [input, this.#logs.get(input)!.position] as const)
-    return { outcomes, positions, transactions: this.#owned.transactions }
+    return { outcomes, forgotten, positions, transactions: this.#owned.transactions }
   }
 
   read(input: string, after: number, bounds: ReadBounds): InboxRows {
@@ -242,6 +248,12 @@ export class InboxFile {
     if (log !== undefined) this.#statements.acknowledge.run(log.id, consumer, position)
   }
 
+  #forgetRetired({ input, source }: StreamName): number {
+    const [sourceId, log] = [this.#sources.get(source), this.#logs.get(input)]
+    if (sourceId === undefined || log === undefined) return 0
+    return Number(this.#statements.forgetRetired.run(sourceId, log.id).changes)
+  }
+
   #sourceId(source: string): number {
     const known = this.#sources.get(source)
     if (known !== undefined) return known
@@ -291,6 +303,7 @@ type Statements = ReturnType<typeof prepareStatements>
 const prepareStatements = (db: DatabaseSync) => ({
   streams: db.prepare("SELECT generation, n, life, retired FROM streams WHERE source = ? AND input = ?"),
   setInput: db.prepare("UPDATE inputs SET last_position = ?, records = ?, bytes = ? WHERE id = ?"),
+  forgetRetired: db.prepare("DELETE FROM streams WHERE source = ? AND input = ? AND retired = 1"),
   retire: db.prepare("UPDATE streams SET retired = 1 WHERE source = ? AND input = ? AND retired = 0"),
   setCursor: db.prepare(`
     INSERT INTO streams(source, input, generation, n, life, retired) VALUES (?, ?, ?, ?, ?, 0)

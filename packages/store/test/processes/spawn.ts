@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
+import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 
 /** Starts a writing process and hands over its lines; it is killed when the scope ends. */
@@ -11,12 +12,12 @@ export interface WritingProcess {
   readonly kill: Effect.Effect<ReadonlyArray<string>>
 }
 
-export const startWriter = (program: "outboxWriter" | "inboxWriter", file: string, mode: "write" | "hold") =>
+export const startWriter = (program: "outboxWriter" | "inboxWriter" | "memoWriter", file: string, mode: string) =>
   Effect.acquireRelease(
     Effect.sync((): WritingProcess => {
       const child = spawn(process.execPath, [new URL(`./${program}.ts`, import.meta.url).pathname, file, mode], {
         stdio: ["ignore", "pipe", "pipe"],
-        env: {}
+        env: { NODE_COMPILE_CACHE: join(dirname(file), "compiled") } // for those that are started again and again
       })
       let complaint = ""
       child.stderr.on("data", (text) => {

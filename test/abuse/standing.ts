@@ -1,0 +1,55 @@
+import type { Receiver } from "@pure-link/receiver"
+
+/**
+ * Everything that a receiver is, as one text: all fields of all objects below it, but for what a packet without effect may
+ * change, which is named here. Two equal texts are one state.
+ */
+
+/** Counts of what came and what it cost; scratch of the packet path; caches; buckets of what strangers may cause. */
+const apart = new Set([
+  "counters",
+  "packet",
+  "now",
+  "target",
+  "lists",
+  "cachedAnswerKey",
+  "answerReplyRun",
+  "notices",
+  "admission",
+  "lost",
+  "lostToldAt",
+  "allowances",
+  "suite",
+  "entropy",
+  "options",
+  "cursors",
+  "faults",
+  "cursor",
+  "reader",
+  "secret",
+  "isRefused",
+  "isRecalled",
+  "forged",
+  "nonce"
+])
+
+export const standingOf = (receiver: Receiver): string => {
+  const seen = new Map<object, number>()
+  const write = (value: unknown): unknown => {
+    if (typeof value === "bigint") return `${value}n`
+    if (typeof value === "number" && !Number.isFinite(value)) return String(value)
+    if (typeof value === "function") return "function"
+    if (typeof value !== "object" || value === null) return value
+    const known = seen.get(value)
+    if (known !== undefined) return `object ${known}`
+    seen.set(value, seen.size)
+    if (ArrayBuffer.isView(value))
+      return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64")
+    if (value instanceof Map) return [...value].map((entry) => entry.map(write))
+    if (value instanceof Set) return [...value].map(write)
+    if (Array.isArray(value)) return value.map(write)
+    const fields = Object.entries(value).filter(([name]) => !apart.has(name))
+    return Object.fromEntries(fields.map(([name, field]) => [name, write(field)]))
+  }
+  return JSON.stringify(write(receiver))
+}
