@@ -15,6 +15,9 @@ export class Judge {
   /** The output of every run, also of processes that died. */
   readonly runs = new Map<Id64, Output>()
 
+  /** Every run that some receiver began. */
+  readonly begun = new Set<Id64>()
+
   readonly streams: ReadonlyArray<Stream>
   readonly configuration: Configuration
 

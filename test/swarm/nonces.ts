@@ -13,10 +13,10 @@ export class Nonces {
   check(bytes: Uint8Array, run: Id64): void {
     const header = this.#header
     if (!header.read(bytes, 0, bytes.length)) throw new Violation("a packet was sent whose header cannot be read")
-    const id = header.kind === Kind.answer ? header.replyRun : run
+    const id = header.kind === Kind.answer || header.kind === Kind.lost ? header.replyRun : run
     let space = this.#spaces.get(id)
     if (space === undefined) this.#spaces.set(id, (space = new Map()))
-    const key = header.number * 16 + header.epochBits
+    const key = (header.number * 16 + header.epochBits) * 2 + (header.kind === Kind.lost ? 1 : 0)
     const former = space.get(key)
     if (former === undefined) space.set(key, bytes)
     else if (Buffer.compare(former, bytes) !== 0)

@@ -21,6 +21,23 @@ export interface Plan {
   readonly receiverCrashes: number
   /** How often the sender's node gets another port while it runs. */
   readonly rebinds: number
+  /** A NAT gives it another port again and again, this far apart, for a while; 0: none does. */
+  readonly rebindEvery: Micros
+  /** How often it moves to another host, and back. */
+  readonly senderMoves: number
+  /** How often the receiver goes to another address, with its disk and its memo, and its senders are told. */
+  readonly receiverMoves: number
+  /** How often a process is suspended, and for how long at most. */
+  readonly freezes: number
+  readonly longestFreeze: Micros
+  /** For how long the inbox's disk is full. */
+  readonly diskFull: Micros
+  readonly memo: MemoTrouble
+  /** Packets and life of an epoch; undefined for those of spec §18. */
+  readonly epochPackets: number | undefined
+  readonly epochLifetime: Micros | undefined
+  /** How many packets someone on the path injects. */
+  readonly attacks: number
   /** How often all packets of an earlier run are delivered again. */
   readonly replayedRuns: number
   readonly inputTrouble: InputTrouble
@@ -32,6 +49,9 @@ export interface Plan {
 
 /** What is wrong with an input, or with the peer's sources, for a while (spec §11.1, reasons 1 to 3). */
 export type InputTrouble = "none" | "missing" | "removed" | "otherShape" | "sourceNotAllowed"
+
+/** What becomes of the receiver's memo when its process dies; with `none` it never has one. */
+export type MemoTrouble = "none" | "kept" | "lost" | "old" | "foreign" | "failing"
 
 /** What an operator does to the files of a stream in the middle of a world (spec §8.3–§8.7). */
 export type Upheaval =
@@ -53,6 +73,8 @@ export const planOf = (chance: Chance): Plan => {
   const streams = chance.pick([1, 1, 1, 2, 2, 3])
   const largestRecord = chance.pick([0, 80, 1_400, 6_000, 60_000])
   const streamBytes = chance.pick([16_777_216, 256 * 1024, 20_000])
+  const diskFull = chance.pick([0, 0, 0, 0, 0, second, 20 * second, 300 * second])
+  const freezes = chance.pick([0, 0, 0, 1, 2])
   return {
     streams,
     records: Math.ceil(chance.between(1, largestRecord > 6_000 ? 16 : 80) / streams),
@@ -72,6 +94,16 @@ export const planOf = (chance: Chance): Plan => {
     senderCrashes: chance.pick([0, 0, 1, 3]),
     receiverCrashes: chance.pick([0, 0, 1, 3]),
     rebinds: chance.pick([0, 0, 0, 2]),
+    rebindEvery: chance.pick([0, 0, 0, 0, 0, 0, 3_000, 40_000, 300_000]),
+    senderMoves: chance.pick([0, 0, 0, 0, 1, 2]),
+    receiverMoves: chance.pick([0, 0, 0, 0, 1, 2]),
+    freezes,
+    longestFreeze: chance.pick([second / 5, 3 * second, 30 * second, 600 * second]),
+    diskFull,
+    memo: chance.pick(["kept", "kept", "kept", "lost", "lost", "old", "foreign", "failing", "none"]),
+    epochPackets: diskFull > second ? undefined : chance.pick([undefined, undefined, 5, 20, 60]),
+    epochLifetime: chance.pick([undefined, undefined, undefined, diskFull > 0 ? 20 * second : 300_000, 2 * second]),
+    attacks: chance.pick([0, 0, 0, 40, 100]),
     replayedRuns: chance.pick([0, 0, 2]),
     inputTrouble: chance.pick(["none", "none", "none", "none", "missing", "removed", "otherShape", "sourceNotAllowed"]),
     upheaval: chance.pick([

@@ -2,23 +2,31 @@ import type { Address } from "@pure-link/wire"
 import type { Delivery } from "./network.ts"
 import type { OutboxDisk } from "./outboxDisk.ts"
 import { Output } from "./output.ts"
+import { Process } from "./process.ts"
 import type { Stream } from "./stream.ts"
 import type { World } from "./world.ts"
 
-/** A process with outputs, at one address. It dies as a whole; its outboxes stay. */
+/** A process with outputs. It dies as a whole; its outboxes stay. */
 export class SenderNode {
-  address: Address
   outputs: ReadonlyArray<Output> = []
+  process: Process
+  /** Where its packets come from, as others see it. */
+  address: Address
+  /** Where it believes the receiver to be. */
+  peerAddress: Address
 
   readonly world: World
 
   constructor(world: World, address: Address) {
     this.world = world
     this.address = address
+    this.peerAddress = world.receiverAddress
+    this.process = new Process(world.timeline, world.chance)
   }
 
   /** Opens an outbox and lets it be sent; the stream's former output, if there is one, ends. */
   open(stream: Stream, disk: OutboxDisk, seed: number = this.world.chance.bits()): void {
+    this.process.wake()
     const former = this.outputs.find((output) => output.stream === stream)
     former?.end()
     disk.reopen()
@@ -30,16 +38,31 @@ export class SenderNode {
 
   /** The process dies and starts again, with the outboxes as they are. */
   restart(): void {
-    const { fault } = this.world
+    const { chance, fault, tally, timeline } = this.world
+    if (this.outputs.length > 1) tally.add("world outputs restarted together")
+    this.process.alive = false
+    this.process = new Process(timeline, chance)
     for (const { stream, disk, seed } of this.outputs)
-      this.open(stream, disk, fault === "numberReuse" ? seed : this.world.chance.bits())
+      this.open(stream, disk, fault === "numberReuse" ? seed : chance.bits())
+  }
+
+  /** Its operator, or the name service, tells where the receiver is now. */
+  redirect(address: Address): void {
+    this.peerAddress = address
+    this.process.do(() => {
+      for (const output of this.outputs) output.handlePathChanged()
+    })
   }
 
   appended(disk: OutboxDisk): void {
-    for (const output of this.outputs) if (output.disk === disk) output.appended()
+    this.process.do(() => {
+      for (const output of this.outputs) if (output.disk === disk) output.appended()
+    })
   }
 
   deliver(delivery: Delivery): void {
-    for (const output of this.outputs) if (output.deliver(delivery)) return
+    this.process.receive(delivery, (all) => {
+      for (const one of all) this.outputs.some((output) => output.deliver(one))
+    })
   }
 }

@@ -4,20 +4,23 @@
  * seen from outside is asserted as the world turns; at the end the weather clears and everything must be stored, or its
  * sender must have said why not.
  */
-import { type KeyPair, keyPair, nodeSuite, type Pair, staticSecret } from "@pure-link/keys"
-import { type Micros, sameAddress } from "@pure-link/wire"
+import { type EpochLimits, type KeyPair, keyPair, type Pair, staticSecret } from "@pure-link/keys"
+import { type Address, type Micros, sameAddress } from "@pure-link/wire"
+import { Attacker } from "./attacker.ts"
 import { Chance } from "./chance.ts"
 import { Configuration } from "./configuration.ts"
 import type { Fault } from "./fault.ts"
 import type { Entry } from "./history.ts"
 import { InboxDisk } from "./inboxDisk.ts"
 import { Judge } from "./judge.ts"
+import { MemoDisk } from "./memoDisk.ts"
 import { clear, type Delivery, Network } from "./network.ts"
 import { Nonces } from "./nonces.ts"
 import type { OutboxDisk } from "./outboxDisk.ts"
 import type { Output } from "./output.ts"
 import { type Plan, planOf, second } from "./plan.ts"
 import { ReceiverNode } from "./receiverNode.ts"
+import { suite } from "./suite.ts"
 import { SenderNode } from "./senderNode.ts"
 import { makeStreams, type Stream } from "./stream.ts"
 import { Tally } from "./tally.ts"
@@ -45,6 +48,10 @@ export class World {
   readonly streams: ReadonlyArray<Stream>
   readonly configuration: Configuration
   readonly inbox = new InboxDisk()
+  /** The receiver's memo; undefined where it has none. */
+  readonly memo: MemoDisk | undefined
+  /** When the sender offers the next epoch, if not by spec §18. */
+  readonly epochLimits: Partial<EpochLimits> | undefined
   readonly judge: Judge
   readonly nonces = new Nonces()
   readonly tally = new Tally()
@@ -55,7 +62,10 @@ export class World {
   readonly fault: Fault | undefined
   readonly sender: SenderNode
   receiver: ReceiverNode
+  receiverAddress: Address = { host: "10.0.0.2", port: 5_000 }
   calm = false
+  isDiskFull = false
+  readonly #attacker: Attacker
   #clone: SenderNode | undefined
   /** Scheduled things that have not happened yet, and when the last of them happened or will. */
   #pending = 0
@@ -67,15 +77,18 @@ export class World {
     this.plan = { ...planOf(this.chance), ...options.plan }
     this.fault = options.fault
     this.#note = options.note
-    this.senderKeys = keyPair(nodeSuite, this.chance)
-    this.receiverKeys = keyPair(nodeSuite, this.chance)
+    this.senderKeys = keyPair(suite, this.chance)
+    this.receiverKeys = keyPair(suite, this.chance)
     this.pair = { sender: this.senderKeys.publicKey, receiver: this.receiverKeys.publicKey }
-    this.staticSecret = staticSecret(nodeSuite, this.senderKeys.privateKey, this.pair.receiver, this.pair)!
+    this.staticSecret = staticSecret(suite, this.senderKeys.privateKey, this.pair.receiver, this.pair)!
     this.network = new Network(this.timeline, this.chance, this.plan.weather, (delivery) => this.#deliver(delivery))
     this.streams = makeStreams(this.plan.streams, this.chance)
     this.configuration = new Configuration(this.streams)
     this.judge = new Judge(this.streams, this.configuration)
+    this.memo = this.plan.memo === "none" ? undefined : new MemoDisk()
+    this.epochLimits = epochLimitsOf(this.plan)
     this.sender = new SenderNode(this, { host: "10.0.0.1", port: 4_000 })
+    this.#attacker = new Attacker(this)
     this.note(`plan ${JSON.stringify(this.plan)}`)
     this.receiver = new ReceiverNode(this)
     this.#scheduleAppends()
@@ -121,6 +134,14 @@ export class World {
     this.receiver.end()
     this.note("a receiver starts")
     this.receiver = new ReceiverNode(this)
+    this.#attacker.greet()
+  }
+
+  /** The receiver's next process has another address; each sender is told of it at some later time. */
+  moveReceiver(address: Address, toldAfter: () => Micros): void {
+    this.receiverAddress = address
+    for (const node of this.#nodes)
+      this.schedule(this.timeline.now + toldAfter(), () => node.redirect(this.receiverAddress))
   }
 
   startClone(stream: Stream, disk: OutboxDisk): void {
@@ -183,11 +204,13 @@ export class World {
 
   /** Minutes later all that ever travelled comes once more; it changes nothing, and the streams go on. */
   #epilogue(): void {
-    const before = this.#standing()
+    let before = ""
     const later = this.timeline.now + minutes
     this.note("the epilogue begins")
     this.schedule(later, () => {
-      for (const answer of this.network.answers.slice(-500)) this.network.replay(answer, later)
+      before = this.#standing()
+      for (const answer of this.network.answers.slice(-500)) this.network.repeat(answer, later)
+      for (const lost of this.network.lost.slice(-100)) this.network.repeat(lost, later)
       for (const run of [...this.network.runs.keys()].slice(-4)) replayRun(this, run)
     })
     this.schedule(later + second, () => {
@@ -232,3 +255,12 @@ export class World {
       .join(" | ")
   }
 }
+
+/** Most worlds keep the epochs of spec §18; in others the sender rotates as soon as it may. */
+const epochLimitsOf = ({ epochPackets, epochLifetime }: Plan): Partial<EpochLimits> | undefined =>
+  epochPackets === undefined && epochLifetime === undefined
+    ? undefined
+    : {
+        ...(epochPackets === undefined ? {} : { packets: epochPackets }),
+        ...(epochLifetime === undefined ? {} : { lifetimeMicros: epochLifetime })
+      }

@@ -67,28 +67,24 @@ export class BodyReader {
     cursor.reset(packet.bytes, packet.bodyStart, packet.bodyEnd)
     while (cursor.next() && !run.isGone) {
       if (cursor.type >= FrameType.partOpen) hasRecords = true
-      else if (cursor.type === FrameType.stream) this.readStream(now, run, packet.bytes)
+      else if (cursor.type === FrameType.stream) this.readStream(now, run, packet)
       else if (cursor.type === FrameType.offer) this.readOffer(now, run, packet)
       else if (cursor.type === FrameType.response) this.readResponse(now, run, packet)
     }
     if (run.isGone || run.stream === undefined || run.refusal !== undefined) return false
     const stream = run.assembledIn!
     stream.share.heardAt = now
-    if (hasRecords) return this.keepRecords(now, run, packet)
+    if (hasRecords) return run.knowsLivesOf(packet.number) && this.keepRecords(now, run, packet)
     stream.handleAsked()
     return true
   }
 
-  private readStream(now: Micros, run: ReceiverRun, bytes: Uint8Array): void {
-    const frame = readStream(bytes, this.cursor.start, this.cursor.end)
+  private readStream(now: Micros, run: ReceiverRun, packet: DataPacket): void {
+    const frame = readStream(packet.bytes, this.cursor.start, this.cursor.end)
     const n = run.assembledIn?.storedOf(frame.generation) ?? 0
-    const { lives, stream } = run
-    if (!run.handleStream(frame, n)) {
+    if (!run.handleStream(packet.number, frame, n)) {
       this.runs.violate(now, run, "a STREAM of another stream, or of too many lives")
       return
-    }
-    if (stream === undefined || !run.lives.every((entry) => lives.some(({ life }) => life === entry.life))) {
-      this.remembering.keep(now, run)
     }
     this.runs.judge(now, run)
     this.runs.replaceOlder(now, run)
@@ -102,14 +98,16 @@ export class BodyReader {
     if (!packet.startsRun && !this.admission.admitsAccept(now, run.peer, carrier > 0)) return
     this.counters.keyAgreements += 1
     const verdict = run.epochs.handleOffer(now, number, carrier, epoch, publicKey)
-    if (verdict === "refused") this.runs.violate(now, run, "an OFFER with a refused key")
+    if (verdict === "refused") return this.runs.violate(now, run, "an OFFER with a refused key")
+    run.acceptsHere = true
     // The fault `acceptBeforeMemo`: the ACCEPT leaves, and the memo does not hold the candidate. Tests only.
-    else if (this.faults.acceptBeforeMemo !== true) this.remembering.keep(now, run)
+    if (this.faults.acceptBeforeMemo !== true) this.remembering.keep(now, run)
   }
 
   private readResponse(now: Micros, run: ReceiverRun, packet: DataPacket): void {
     const { token } = readResponse(packet.bytes, this.cursor.start, this.cursor.end)
     if (!run.path.handleResponse(token)) return
+    run.handleReplyRunKnown(packet.number)
     // The fault `responseFromAnywhere`: what the token was sent to does not matter. Tests only.
     if (this.faults.responseFromAnywhere === true) run.path.validate(packet.from)
     this.runs.tellValidated(now, run)

@@ -352,7 +352,10 @@ export class Receiver {
     }
     this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
     this.notices.trace.emit({ _tag: "EpochAdvanced", at: now, epoch })
-    run.path.handleConfirmed(this.packet.from)
+    if (run.acceptsHere) {
+      run.path.handleConfirmed(this.packet.from)
+      run.handleReplyRunKnown(number)
+    }
     this.runs.goLive(now, run)
     if (!run.isGone) this.remembering.keep(now, run)
   }

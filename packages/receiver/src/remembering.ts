@@ -6,10 +6,9 @@ import type { Peer } from "./peers.ts"
 import type { ReceiverRun } from "./run.ts"
 
 /**
- * What the receiver writes into its memo and reads from it (spec §12.1): a peer's E0 with its first run; a run
- * when a candidate is accepted, before the ACCEPT leaves, when it is confirmed, when the run lists a life, before that is
- * acknowledged, and whenever its largest number grew by 2^14. A memo that cannot be written costs a LOST after a restart
- * and nothing else.
+ * What the receiver writes into its memo and reads from it (spec §12.1): a peer's E0 with its first run; a run when a
+ * candidate is accepted, before the ACCEPT leaves, when it is confirmed, and whenever its largest number grew by 2^14. A
+ * memo that cannot be written costs a LOST after a restart and nothing else.
  */
 
 /** The remembered bound is written again after this many numbers, well within the reach of short headers (spec §17). */

@@ -48,13 +48,17 @@ describe("a receiver with its memo", () => {
     const before = peer.answers().at(-1)!
     world.restart({ memo })
     peer.allowed()
-    // A short header, without STREAM.
+    // A short header, without STREAM: it opens, but the lives may be older than it.
     assert.isTrue(peer.send([peer.records(2, content(2, 40))]))
+    const seen = peer.answers().at(-1)!
+    assert.notStrictEqual(seen.replyRun, before.replyRun)
+    assert.strictEqual(frameOf(seen, "Stored")!.n, 1)
+    assert.isUndefined(frameOf(seen, "Name"))
+    assert.deepStrictEqual(numbersOf(seen, "Seen"), [peer.number - 1])
+    // The sender hears of the new reply run, and sends STREAM again.
+    peer.send([peer.stream, peer.records(2, content(2, 40))])
     world.store()
-    const answer = peer.answers().at(-1)!
-    assert.notStrictEqual(answer.replyRun, before.replyRun)
-    assert.strictEqual(frameOf(answer, "Stored")!.n, 2)
-    assert.isUndefined(frameOf(answer, "Name"))
+    assert.strictEqual(frameOf(peer.answers().at(-1)!, "Stored")!.n, 2)
     const { keyAgreements, lostSent, runsRestored } = world.receiver.counters
     assert.deepStrictEqual(
       { keyAgreements, lostSent, runsRestored },
@@ -123,17 +127,32 @@ describe("a receiver with its memo", () => {
     assert.deepStrictEqual(numbersOf(answer, "Seen"), [other.number - 1])
   })
 
-  it("knows a life that was listed since the run began", () => {
+  it("keeps no record under lives that may be older than its packet", () => {
     const memo = new MapMemo()
     const { world, peer } = live({ memo })
+    const early = peer.seal([peer.stream, ping])
     const lives = [...peer.stream.lives, { life: lifeB, first: 2 }]
-    peer.send([{ ...peer.stream, lives }, peer.records(1, content(1, 5))])
-    peer.answers()
+    const late = peer.seal([peer.records(2, content(2, 5))])
+    const latest = peer.seal([{ ...peer.stream, lives }, ...long])
     world.restart({ memo })
     peer.allowed()
+    // An older list arrives late, and then a record of a life that it does not know.
+    peer.deliver(early)
+    peer.deliver(late)
+    assert.isTrue(numbersOf(peer.answers().at(-1)!, "Seen").includes(peer.number - 2))
+    peer.deliver(latest)
+    peer.send([peer.records(1, content(1, 5), content(2, 5))])
+    const answer = peer.answers().at(-1)!
+    assert.isTrue(numbersOf(answer, "Seen").includes(peer.number - 1))
+    // RESPONSE proves that the sender heard of this life; it repeats STREAM until that is answered here.
+    const { token } = frameOf(answer, "Challenge")!
+    peer.send([
+      { _tag: "Response", token },
+      { ...peer.stream, lives }
+    ])
     peer.send([peer.records(1, content(1, 5), content(2, 5))])
     world.store()
-    assert.strictEqual(world.inbox.cursor(peer.stream)!.life, lifeB)
+    assert.deepStrictEqual(world.inbox.cursor(peer.stream), { generation: generationA, n: 2, life: lifeB })
   })
 
   it("writes the bound again every 2^14 numbers", () => {
@@ -183,7 +202,7 @@ describe("a receiver with its memo", () => {
     assert.isFalse(peer.deliver(late))
     world.store()
     assert.strictEqual(world.inbox.cursor(peer.stream)!.generation, generationB)
-    next.send([next.records(2, content(2, 5))])
+    next.send([next.stream, next.records(2, content(2, 5))])
     world.store()
     assert.deepStrictEqual(storedContents(world), [content(1, 5), content(2, 5)])
   })
@@ -195,14 +214,14 @@ describe("a receiver with its memo", () => {
     world.store()
     const next = new ScriptedPeer(world, { identity: peer.identity, generation: generationB })
     next.start()
-    const old = next.seal([next.records(1, content(9, 5))])
+    const old = next.seal([next.stream, next.records(1, content(9, 5))])
     next.send(long, { number: 2 ** 14 + 9 })
     world.restart({ memo })
     peer.allowed()
     next.deliver(old)
     world.store()
     assert.strictEqual(world.inbox.cursor(peer.stream)!.generation, generationA)
-    next.send([next.records(1, content(1, 7))])
+    next.send([next.stream, next.records(1, content(1, 7))])
     world.store()
     assert.strictEqual(world.inbox.cursor(peer.stream)!.generation, generationB)
   })

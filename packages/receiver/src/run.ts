@@ -50,8 +50,15 @@ export class ReceiverRun {
   /** The n of the last answer, and whether that answer raised it: for the trace (spec §10.6). */
   toldStored: RecordNumber = 0
   raisesStored = false
-  /** The latest STREAM; undefined until the run told its stream (spec §8.1). */
+  /** The STREAM that told the run's stream, or what the memo holds of it; undefined until then (spec §8.1). */
   stream: StreamFrame | undefined
+  /**
+   * The lives of records are known for packets up to the latest that carried STREAM, and for those that were sent since
+   * the sender knows this life's reply run. What a run of the memo sent in between may be of a life that nobody listed
+   * here (spec §12.1).
+   */
+  private livesKnownThrough: PacketNumber = -1
+  private livesKnownFrom: PacketNumber
   lowestHeld: RecordNumber = 1
   /** The lives of its records, merged from all lists (spec §8.2). */
   lives: ReadonlyArray<Life> = []
@@ -78,6 +85,8 @@ export class ReceiverRun {
   gap: Micros = Number.POSITIVE_INFINITY
   /** Until when a raised n waits for the next packet's answer; never while none waits. */
   lingersUntil: Micros = never
+  /** An OFFER was accepted in this life of the receiver. */
+  acceptsHere = false
   /** A packet opened in this life of the receiver: the run draws no LOST (spec §12.2). */
   hasOpened = false
   /** The memo holds it, with this bound. */
@@ -101,6 +110,7 @@ export class ReceiverRun {
     this.prefix = runPrefixOf(run)
     this.order = order
     this.replay = new ReplayWindow(acknowledgementReach, remembered?.bound)
+    this.livesKnownFrom = remembered === undefined ? 0 : Number.POSITIVE_INFINITY
     this.bound = ignoreMemoBound ? -1 : (remembered?.bound ?? -1)
     const known = remembered && { remembered: { ...remembered, bound: this.bound } }
     this.epochs = new ReceiverEpochs({ suite, entropy, pair: peer.pair, run, staticSecret, limits, ...known })
@@ -128,6 +138,16 @@ export class ReceiverRun {
     this.openedAt = now
   }
 
+  /** Whether the list of lives is as new as this packet. */
+  knowsLivesOf(number: PacketNumber): boolean {
+    return number <= this.livesKnownThrough || number >= this.livesKnownFrom
+  }
+
+  /** The sender proved, in this packet, that it heard an answer of this life: it repeats STREAM until that is answered. */
+  handleReplyRunKnown(number: PacketNumber): void {
+    this.livesKnownFrom = Math.min(this.livesKnownFrom, number)
+  }
+
   /** The address that is not validated is challenged from now on, unless it is already (spec §13.1). True: it was not. */
   challenge(now: Micros): boolean {
     if (this.path.token !== 0n) return false
@@ -136,12 +156,13 @@ export class ReceiverRun {
   }
 
   /** Takes a STREAM; false when it is of another stream than the run's, which is a violation (spec §4.3, §8.1). */
-  handleStream(frame: StreamFrame, n: RecordNumber): boolean {
+  handleStream(number: PacketNumber, frame: StreamFrame, n: RecordNumber): boolean {
     const known = this.stream
     if (known !== undefined && !isSameStream(known, frame)) return false
     const lives = mergeLives(this.lives, frame.lives, n)
     if (lives !== undefined && lives.length > livesRemembered) return false
     this.stream ??= frame
+    this.livesKnownThrough = Math.max(this.livesKnownThrough, number)
     this.lowestHeld = Math.max(this.lowestHeld, frame.lowestHeld)
     this.contradicts ||= lives === undefined
     if (lives !== undefined) this.lives = lives

@@ -6,6 +6,9 @@ import type { NumberList } from "./numberList.ts"
 import type { PolicyMakers } from "./policies.ts"
 import type { RoundTripTime } from "./roundTripTime.ts"
 
+/** No path takes longer (spec §14.1). */
+const longestRoundTrip: Micros = 10_000_000
+
 /**
  * What the age of acknowledged flights teaches about the others: when one is lost, and when a lost one is given up (spec
  * §14.2, §14.3). A flight of a former path, or from before the process slept, teaches nothing.
@@ -28,9 +31,15 @@ export class FlightAges {
     return number >= this.#from
   }
 
-  /** An answer settled flights, the oldest of which has this number and was sent at `sentAt`. */
-  handleSettled(now: Micros, oldest: PacketNumber, sentAt: Micros): void {
-    if (this.teaches(oldest)) this.#lateWait.handleSettled(now, now - sentAt)
+  /**
+   * An answer settles flights, the oldest of which has this number and was sent at `sentAt`. One that took too long was
+   * not on its way all the time: the peer slept, or it was kept and sent by somebody else. Then nothing below `next`
+   * teaches anything.
+   */
+  handleSettled(now: Micros, oldest: PacketNumber, sentAt: Micros, next: PacketNumber): void {
+    if (!this.teaches(oldest)) return
+    if (now - sentAt > longestRoundTrip) this.learnFrom(next)
+    else this.#lateWait.handleSettled(now, now - sentAt)
   }
 
   /** Flights declared lost were acknowledged after all. */

@@ -174,6 +174,19 @@ describe("Recovery: ages that say nothing", () => {
     }
   })
 
+  it("are those of flights that waited for a peer that slept, which answers one after the other", () => {
+    const fixture = measured()
+    for (let i = 0; i < 5; i++) {
+      fixture.send(100 * ms + i * 2_900 * ms, 1)
+      assert.strictEqual(fixture.recovery.handleTimeout(100 * ms + (i + 1) * 2_900 * ms), "probe")
+    }
+    for (let number = 1; number <= 5; number++) fixture.answer(15_000 * ms, [[1, number]])
+    assert.strictEqual(fixture.recovery.rtt.smoothed, 100 * ms)
+    fixture.send(15_000 * ms, 1)
+    fixture.answer(15_200 * ms, [[6, 6]])
+    assert.strictEqual(fixture.recovery.rtt.latest, 200 * ms)
+  })
+
   it("are not those of a timer that is a little late", () => {
     const fixture = measured()
     fixture.send(100 * ms, 1)

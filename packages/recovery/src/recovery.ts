@@ -351,9 +351,10 @@ export class Recovery {
 
   /** What an answer that settled flights means for all others. */
   #conclude(now: Micros, largest: PacketNumber, delay: Micros): void {
+    const oldest = this.#smallestSettled
+    this.#ages.handleSettled(now, oldest, this.#flights.sentAt(oldest), this.#flights.next)
     if (this.#largestSettled === largest && largest !== this.#largestGivenUp && this.#ages.teaches(largest))
       this.#measure(now, largest, delay)
-    this.#ages.handleSettled(now, this.#smallestSettled, this.#flights.sentAt(this.#smallestSettled))
     this.#largestAcknowledged = Math.max(this.#largestAcknowledged, this.#largestSettled)
     this.#learnFromLate(now, this.outcome.late)
     this.#learnFromLate(now, this.outcome.lateSeen)
