@@ -8,6 +8,11 @@ import type { RoundTripTime } from "./roundTripTime.ts"
 
 /** No path takes longer (spec §14.1). */
 const longestRoundTrip: Micros = 10_000_000
+/** After such a silence the peer, or what is between, may have kept what was sent (spec §9.8, §14.1) … */
+const silentTime: Micros = 2_000_000
+const silentProbes = 4
+/** … but for what was sent so lately. */
+const freshTime: Micros = 2_800_000
 
 /**
  * What the age of acknowledged flights teaches about the others: when one is lost, and when a lost one is given up (spec
@@ -19,6 +24,8 @@ export class FlightAges {
   #detector: LossDetector
   #lateWait = new LateWait()
   #from: PacketNumber = 0
+  /** A silence ended, and no round trip was measured since: a path that became that slow must be learnt in the end. */
+  #owesSample = false
 
   constructor(policies: PolicyMakers, rtt: RoundTripTime) {
     this.#policies = policies
@@ -64,6 +71,19 @@ export class FlightAges {
   /** The time from which on a flight that was declared lost may be given up. */
   givenUpAt(declaredAt: Micros, sentAt: Micros): Micros {
     return this.#lateWait.endsAt(declaredAt, sentAt, this.#rtt)
+  }
+
+  /** An answer ends a silence that probes went into. */
+  endSilence(now: Micros, silence: Micros, probes: number, flights: FlightRing): void {
+    if (this.#owesSample || silence < silentTime || probes < silentProbes) return
+    this.#owesSample = true
+    let from = flights.next
+    while (from > this.#from && now - flights.sentAt(from - 1) <= freshTime) from--
+    this.learnFrom(from)
+  }
+
+  handleMeasured(): void {
+    this.#owesSample = false
   }
 
   /** Flights below this number teach nothing any more. */

@@ -187,6 +187,28 @@ describe("Recovery: ages that say nothing", () => {
     assert.strictEqual(fixture.recovery.rtt.latest, 200 * ms)
   })
 
+  it("are those of flights from before the end of a silence, but a path that became that slow is learnt", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 3)
+    let now = 100 * ms
+    const probe = (until: number) => {
+      for (; fixture.recovery.deadline() <= until; fixture.send(now, 1)) {
+        now = fixture.recovery.deadline()
+        assert.strictEqual(fixture.recovery.handleTimeout(now), "probe")
+      }
+      now = until
+    }
+    probe(5_000 * ms)
+    fixture.answer(now, [[1, 3]])
+    assert.strictEqual(fixture.recovery.rtt.smoothed, 100 * ms)
+    // Each answer takes 5 s from now on, longer than four probes; the second one is believed.
+    const first = fixture.recovery.nextNumber
+    fixture.send(now, 1)
+    probe(10_000 * ms)
+    fixture.answer(now, [[first, first]])
+    assert.strictEqual(fixture.recovery.rtt.latest, 5_000 * ms)
+  })
+
   it("are not those of a timer that is a little late", () => {
     const fixture = measured()
     fixture.send(100 * ms, 1)

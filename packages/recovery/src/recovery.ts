@@ -199,6 +199,7 @@ export class Recovery {
   /** One answer: begin, `acknowledge` each of its ranges, end; then read the outcome. */
   beginAnswer(now: Micros): void {
     this.#noticeSleep(now)
+    this.#ages.endSilence(now, now - this.answeredAt, this.probeCount, this.#flights)
     this.handleAnswered(now)
     clearOutcome(this.outcome)
     this.#window.handleAnswer()
@@ -376,6 +377,7 @@ export class Recovery {
       this.#pathMtu.handleRoundTrip(now)
     }
     this.rtt.update(Math.max(1, now - this.#flights.sentAt(number)), delay)
+    this.#ages.handleMeasured()
     this.#told.measured(now, this.rtt)
   }
 
