@@ -6,7 +6,7 @@ import type { Micros } from "@pure-link/wire"
  * the others. The last two stay within the limits of AES-128-GCM that RFC 9001 §6.6 gives.
  */
 export interface EpochLimits {
-  /** The sender offers the next epoch this long after one began; a receiver is patient for twice as long. */
+  /** The sender offers the next epoch with its first packet this long after one began, by its own clock. */
   readonly lifetimeMicros: Micros
   /** … or after this many packets. */
   readonly packets: number

@@ -159,7 +159,6 @@ export class ReceiverEpochs {
     if (verdict !== "accepted") return verdict
     const next = this.derive(carrier, epoch, publicKey)
     if (next === undefined) return "refused"
-    next.keys.use.since = now
     this.candidate?.keys.erase()
     this.lastOfferNumber = number
     this.candidate = next
@@ -178,20 +177,13 @@ export class ReceiverEpochs {
   }
 
   /**
-   * Whether an epoch is past its limits, so that it serves nothing but a packet that carries an OFFER (spec §7.6). The
-   * sender, who offers in time, began it a little later; twice its lifetime is patient enough.
+   * Whether an epoch is past its limits, so that it serves nothing but a packet that carries an OFFER (spec §7.6). Its age
+   * is the sender's matter: the clock of a device that slept may not have moved.
    */
-  isSpent(now: Micros, epoch: Epoch): boolean {
-    const { since, opened, sealed, forged } = this.keysOf(epoch).use
-    const { lifetimeMicros, mostForged, mostPackets } = this.limits
-    if (opened > mostPackets || sealed > mostPackets || forged >= mostForged) return true
-    return epoch !== 0 && now - since > 2 * lifetimeMicros
-  }
-
-  /** The epochs count as begun now: a restarted receiver does not know how old they are. */
-  startCounting(now: Micros): void {
-    this.current.use.since = now
-    if (this.candidate !== undefined) this.candidate.keys.use.since = now
+  isSpent(epoch: Epoch): boolean {
+    const { opened, sealed, forged } = this.keysOf(epoch).use
+    const { mostForged, mostPackets } = this.limits
+    return opened > mostPackets || sealed > mostPackets || forged >= mostForged
   }
 
   /** What the memo is to hold; the secrets are not copied. */
@@ -272,7 +264,6 @@ export class ReceiverEpochs {
   private confirm(now: Micros, candidate: Candidate): void {
     const former = this.current
     this.current = candidate.keys
-    this.current.use.since = now
     this.candidate = undefined
     this.dropFormer()
     if (former.epoch !== 0) {

@@ -34,20 +34,6 @@ interface OutstandingOffer extends Offer {
   readonly keys: KeyPair
 }
 
-/** What the keys of one epoch have done so far. */
-interface EpochUse {
-  /** When packets began to go under it. */
-  readonly begunAt: Micros
-  /** When the first answer opened under it; never before. */
-  confirmedAt: Micros
-  /** Packets sealed under it. */
-  sealed: number
-  /** Answers with its bits that did not open. */
-  forged: number
-}
-
-const unused = (begunAt: Micros): EpochUse => ({ begunAt, confirmedAt: never, sealed: 0, forged: 0 })
-
 /** Options of the sender's side alone. */
 export interface SenderEpochsOptions extends EpochsOptions {
   readonly limits?: EpochLimits
@@ -77,8 +63,8 @@ export class SenderEpochs {
   private outstanding: OutstandingOffer | undefined
   private lastOffered: Epoch = 0
   private readonly limits: EpochLimits
-  private readonly zeroUse = unused(0)
-  private currentUse = this.zeroUse
+  /** When the first answer opened under the current epoch; never before. */
+  private confirmedAt: Micros = never
   /** Most recently used first. */
   private readonly replyRuns: Array<ReplyRunKeys> = []
 
@@ -107,20 +93,20 @@ export class SenderEpochs {
 
   /** A packet was sealed under epoch 0 or the current one. */
   handleSealed(epoch: Epoch): void {
-    this.useOf(epoch).sealed++
+    this.keysOf(epoch).use.sealed++
   }
 
   /** An answer opened under this epoch. True: the first one under the current epoch, which is confirmed by it. */
   handleOpened(now: Micros, epoch: Epoch): boolean {
-    if (epoch === 0 || epoch !== this.current.epoch || this.currentUse.confirmedAt !== never) return false
-    this.currentUse.confirmedAt = now
+    if (epoch === 0 || epoch !== this.current.epoch || this.confirmedAt !== never) return false
+    this.confirmedAt = now
     return true
   }
 
   /** An answer with these epoch bits did not open: it counts against the current epoch if it claimed that one. */
   handleForged(epochBits: number): void {
     if (this.current.epoch === 0 || epochBits !== epochBitsOf(this.current.epoch)) return
-    this.currentUse.forged++
+    this.current.use.forged++
     if (this.isForgedTooOften) this.forgetLists()
   }
 
@@ -130,7 +116,8 @@ export class SenderEpochs {
    */
   wantsOffer(now: Micros, probeTimeout: Micros): boolean {
     if (this.outstanding !== undefined && this.outstanding.carrier === this.current.epoch) return true
-    const { begunAt, confirmedAt, forged, sealed } = this.currentUse
+    const { confirmedAt } = this
+    const { forged, sealed, since: begunAt } = this.current.use
     const { lifetimeMicros, mostForged, packets } = this.limits
     const isOld = now - begunAt >= lifetimeMicros
     // An idle link may have missed the one answer that confirms, and its receiver keeps an old epoch for an OFFER only.
@@ -141,7 +128,7 @@ export class SenderEpochs {
 
   /** Whether nothing more may be sealed under an epoch, 0 or the current one: its key has done all that it may. */
   isSpent(epoch: Epoch): boolean {
-    if (this.useOf(epoch).sealed >= this.limits.mostPackets) return true
+    if (this.keysOf(epoch).use.sealed >= this.limits.mostPackets) return true
     return epoch !== 0 && this.isForgedTooOften
   }
 
@@ -239,13 +226,9 @@ export class SenderEpochs {
     this.replyRuns.length = 0
   }
 
-  private useOf(epoch: Epoch): EpochUse {
-    return epoch === this.current.epoch ? this.currentUse : this.zeroUse
-  }
-
   /** So many answers did not open under the current epoch that none may any more. */
   private get isForgedTooOften(): boolean {
-    return this.currentUse.forged >= this.limits.mostForged
+    return this.current.use.forged >= this.limits.mostForged
   }
 
   private keysOf(epoch: Epoch): EpochKeys {
@@ -262,7 +245,8 @@ export class SenderEpochs {
     }
     if (carrier === 0) this.zeroUntil = now + formerEpochLife
     this.current = next
-    this.currentUse = unused(now)
+    this.current.use.since = now
+    this.confirmedAt = never
     this.forgetLists()
   }
 

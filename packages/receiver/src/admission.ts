@@ -4,67 +4,73 @@ import type { ReceiverCounters } from "./counters.ts"
 import type { Peer } from "./peers.ts"
 
 /**
- * Who may make the receiver compute keys (spec §12.5, §15.2). A packet of an unknown run is not authentic before its keys
- * are computed: anybody can claim a peer's key id, so that what it costs is nobody's, and comes from one bucket for all.
- * Two things keep a flood from shutting peers out: a peer that had no live run in this life of the receiver has a
- * try of its own each second, and one that had has a bucket of its own for the host that it proved to be at. A packet that
- * proves authentic is charged to its peer.
+ * Who may make the receiver compute keys (spec §12.5, §15.2). Whether a packet of an unknown run is authentic takes one
+ * derivation and one opening; anybody can ask for that by claiming a peer's key id, so it is cheap and comes from a
+ * bucket for all. What is dear, the state of a run and X25519, is paid for once the tag has verified, by the peer that is
+ * known then: from its own bucket, or one for the host that it proved to be at, because old first packets are authentic
+ * too and may be replayed from anywhere; and from a bucket for all. A peer that had no live run in this life of the
+ * receiver has a start each second beside these: thousands may come back at once.
  */
 
-/** Packets of unknown runs that lead to computations (spec §18). */
-const unknownPerSecond = 256
-/** Tries of peers that had no live run yet, in all: thousands may come back at once. */
-const firstPerSecond = 4_096
+/** Packets of unknown runs, and of runs of the memo, that are tried (spec §18). */
+const triedPerSecond = 8_192
+/** Runs that begin, and further ACCEPTs in epoch 0, of all peers … */
+const startsPerSecond = 256
+/** … of one peer, from its host and from elsewhere: as many at once as it may have runs … */
+const startsPerSecondOfPeer = 32
+const startsAtOnceOfPeer = 64
+/** … and of peers that had no live run yet: one a second each, and in all. */
 const firstPause: Micros = 1_000_000
-/** What one peer may cause from its host, or with packets that are authentic: as many at once as it may have runs. */
-const perSecondOfPeer = 32
-const atOnceOfPeer = 64
+const firstPerSecond = 4_096
 /** Offers that the live runs of a peer make in epochs ≥ 1. */
 const offersPerSecondOfPeer = 64
 
 /** What one peer may still cause; made when it first causes something. */
 export class PeerAllowance {
-  /** When it may try again for nothing; of no meaning once a run of it went live. */
+  /** When it may start beside the buckets; of no meaning once a run of it went live. */
   firstAt: Micros = Number.NEGATIVE_INFINITY
   /** Where it was when an address of it was validated last (spec §13). */
   host: string | undefined
-  readonly own = new TokenBucket(perSecondOfPeer, atOnceOfPeer)
+  readonly home = new TokenBucket(startsPerSecondOfPeer, startsAtOnceOfPeer)
+  readonly elsewhere = new TokenBucket(startsPerSecondOfPeer, startsAtOnceOfPeer)
   readonly offers = new TokenBucket(offersPerSecondOfPeer, offersPerSecondOfPeer)
 }
 
 export class Admission {
-  private readonly unknown = new TokenBucket(unknownPerSecond, unknownPerSecond)
+  private readonly tried = new TokenBucket(triedPerSecond, triedPerSecond)
+  private readonly starts = new TokenBucket(startsPerSecond, startsPerSecond)
   private readonly first = new TokenBucket(firstPerSecond, firstPerSecond)
   private readonly counters: ReceiverCounters
-  /** The token that `admitsStart` took last was from the bucket for all. */
-  private wasOfAll = false
 
   constructor(counters: ReceiverCounters) {
     this.counters = counters
   }
 
-  /** Whether keys may be computed for a packet of a run that is not known, with the ACCEPT that it may ask for. */
+  /** Whether it may be tried if a packet of a run that is not known is authentic. */
+  admitsTry(now: Micros): boolean {
+    return this.count(this.tried.take(now))
+  }
+
+  /** Whether a run of this peer may begin, with the ACCEPT that its authentic first packet asks for. */
   admitsStart(now: Micros, peer: Peer, from: Address): boolean {
     const { allowance } = peer
-    this.wasOfAll = false
     if (!peer.wasLive && now >= allowance.firstAt && this.first.take(now)) {
       allowance.firstAt = now + firstPause
       return true
     }
-    if (allowance.host === from.host && allowance.own.take(now)) return true
-    this.wasOfAll = this.unknown.take(now)
-    return this.count(this.wasOfAll)
-  }
-
-  /** The packet just admitted proved authentic: it is its peer's doing, not a stranger's. */
-  handleAuthentic(now: Micros, peer: Peer): void {
-    if (this.wasOfAll && peer.allowance.own.take(now)) this.unknown.giveBack()
+    return this.admitsFurther(now, allowance, from)
   }
 
   /** Whether an ACCEPT may be computed for a run that is known. */
-  admitsAccept(now: Micros, peer: Peer, inLiveEpoch: boolean): boolean {
-    const { offers, own } = peer.allowance
-    return this.count(inLiveEpoch ? offers.take(now) : own.take(now) || this.unknown.take(now))
+  admitsAccept(now: Micros, peer: Peer, from: Address, inLiveEpoch: boolean): boolean {
+    const { allowance } = peer
+    return inLiveEpoch ? this.count(allowance.offers.take(now)) : this.admitsFurther(now, allowance, from)
+  }
+
+  private admitsFurther(now: Micros, { elsewhere, home, host }: PeerAllowance, from: Address): boolean {
+    const isHome = host === from.host
+    // At its host a peer is let through even when others use up what there is for all: its bucket bounds it.
+    return this.count(isHome ? home.take(now) : elsewhere.take(now) && this.starts.take(now))
   }
 
   private count(isAdmitted: boolean): boolean {

@@ -57,7 +57,7 @@ export const writeAnswer = (
   epochs.answerKey(replyRun).seal(out, offset, bodyStart, bodyEnd, number)
   epochs.countAnswer()
   const length = bodyEnd + tagLength - offset
-  path.handleSent(to, length)
+  path.handleSent(to, length, epochs.accept !== undefined)
   return length
 }
 

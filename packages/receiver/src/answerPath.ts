@@ -31,8 +31,8 @@ export class AnswerPath {
   isQueued = false
   /** Bytes that may still go to the candidate. */
   private allowance: Bytes = 0
-  /** Something was sent to the candidate, which may have been an ACCEPT. */
-  private isAnswered = false
+  /** An ACCEPT was sent to the candidate. */
+  private isAccepted = false
   /** The largest number heard. */
   private newest: PacketNumber
   /** Packets up to here may be replays: they change no path (spec §12.1). */
@@ -58,7 +58,7 @@ export class AnswerPath {
     }
     this.candidate = from
     this.allowance = amplificationLimit * length
-    this.isAnswered = false
+    this.isAccepted = false
     this.token = 0n
     this.challengedAt = never
   }
@@ -71,7 +71,7 @@ export class AnswerPath {
 
   /** The packet that confirmed the run's first epoch came from here: if its ACCEPT went here, somebody is here. */
   handleConfirmed(from: Address): void {
-    if (this.validated !== undefined || this.candidate === undefined || !this.isAnswered) return
+    if (this.validated !== undefined || this.candidate === undefined || !this.isAccepted) return
     if (isSame(from, this.candidate)) this.validate(this.candidate)
   }
 
@@ -98,10 +98,10 @@ export class AnswerPath {
     return to === this.validated ? Number.POSITIVE_INFINITY : this.allowance
   }
 
-  handleSent(to: Address, length: Bytes): void {
+  handleSent(to: Address, length: Bytes, withAccept: boolean): void {
     if (to === this.validated) return
     this.allowance -= length
-    this.isAnswered = true
+    this.isAccepted ||= withAccept
   }
 
   /** No RESPONSE came in time: true. The next packet from there with a new largest number makes it a candidate again. */

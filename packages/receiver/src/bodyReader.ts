@@ -87,7 +87,7 @@ export class BodyReader {
       return
     }
     this.runs.judge(now, run)
-    this.runs.replaceOlder(now, run)
+    if (!this.runs.endIfStale(now, run)) this.runs.replaceOlder(now, run)
   }
 
   private readOffer(now: Micros, run: ReceiverRun, packet: DataPacket): void {
@@ -95,7 +95,7 @@ export class BodyReader {
     const { number, epoch: carrier } = packet
     if (!run.epochs.offerCounts(number, carrier, epoch, publicKey)) return
     // The start of a run was admitted with its first packet; every other ACCEPT is paid for (spec §12.5).
-    if (!packet.startsRun && !this.admission.admitsAccept(now, run.peer, carrier > 0)) return
+    if (!packet.startsRun && !this.admission.admitsAccept(now, run.peer, packet.from, carrier > 0)) return
     this.counters.keyAgreements += 1
     const verdict = run.epochs.handleOffer(now, number, carrier, epoch, publicKey)
     if (verdict === "refused") return this.runs.violate(now, run, "an OFFER with a refused key")
@@ -119,10 +119,9 @@ export class BodyReader {
     const stream = run.assembledIn!
     const { generation } = run.stream!
     const former = stream.generation
-    const inLiveEpoch = packet.epoch >= 1 && packet.number > run.bound
-    const adoption = stream.adopt(now, generation, inLiveEpoch, run.order)
+    if (this.runs.endIfStale(now, run)) return false
+    const adoption = stream.adopt(now, generation, packet.epoch >= 1, run.order)
     if (adoption === "waits") return false
-    if (former !== generation) this.runs.forgetFormer(run)
     if (adoption === "replaced") this.handleReplaced(now, stream, former!)
     let kept = true
     cursor.reset(packet.bytes, packet.bodyStart, packet.bodyEnd)
@@ -148,6 +147,7 @@ export class BodyReader {
     }
     switch (stream.assembly.keep(run.lives, first, reader, bytes)) {
       case Verdict.kept:
+        if (last > stream.assembly.n) run.hasHeld = true
         return true
       case Verdict.noRoom:
         this.counters.framesWithoutRoom += 1

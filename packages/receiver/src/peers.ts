@@ -1,5 +1,5 @@
 import { type CryptoSuite, isAcceptable, keyIdOf, type KeyPair, type Pair, staticSecret } from "@pure-link/keys"
-import type { MemoRun } from "@pure-link/wire"
+import { type MemoRun, runPrefixOf } from "@pure-link/wire"
 import { PeerAllowance } from "./admission.ts"
 import type { ReceiverCounters } from "./counters.ts"
 import { lostBucket } from "./lostPackets.ts"
@@ -90,6 +90,11 @@ export class Peer {
   takeSecret(secret: Uint8Array): void {
     this.secret = secret.slice()
     this.isKept = true
+  }
+
+  /** Whether the memo holds a run of this prefix that no packet opened in yet. */
+  remembers(runPrefix: number): boolean {
+    return this.remembered.some(({ run }) => runPrefixOf(run) === runPrefix)
   }
 
   /** What it may still make the receiver compute (spec §12.5). */

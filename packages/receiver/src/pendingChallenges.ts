@@ -3,9 +3,9 @@ import { challengeTime } from "./answerPath.ts"
 import type { ReceiverRun } from "./run.ts"
 
 /**
- * The addresses that wait to be validated, in the order of their give-up times (spec §13.2). A run stands in the line
- * once, however often its address changes: one whose turn comes too early, because it was challenged anew, goes to the
- * end.
+ * The addresses that wait to be validated (spec §13.2). A run stands in the line once, however often its address changes:
+ * one whose turn comes too early, because it was challenged anew, goes to the end. So an address is given up after 10 s,
+ * or after 20 s where a former one stood in the line for it.
  */
 export class PendingChallenges {
   private runs: Array<ReceiverRun> = []
@@ -48,6 +48,7 @@ export class PendingChallenges {
 
   /** Lets go of the places that were used up, now and then. */
   private cut(): void {
+    if (this.next === 0) return
     if (this.next < this.runs.length && this.next < 1_024) return
     this.runs = this.runs.slice(this.next)
     this.ats = this.ats.slice(this.next)

@@ -126,9 +126,11 @@ export class Receiver {
         if (why === undefined) return true
       }
       if (why !== undefined || peer.remembered.length === 0) continue
-      const restored = this.runs.restore(now, peer, header.runPrefix, packet.isLong ? header.run : undefined)
-      why = restored && this.openIn(now, restored)
-      if (restored !== undefined && why === undefined) return true
+      const recalled = this.recalled(now, peer)
+      if (recalled === undefined) continue
+      why = this.openIn(now, recalled)
+      if (why === undefined) return true
+      recalled.epochs.close()
     }
     if (why !== undefined) return this.drop(why)
     if (header.epochBits !== 0) this.drawLost(now, peers)
@@ -200,9 +202,11 @@ export class Receiver {
   handleTimeout(now: Micros): void {
     this.now = now
     for (const stream of this.retrying) {
-      if (stream.retryAt > now) continue
-      stream.retryAt = never
+      // What waited may be gone with its run: then nothing is to be tried again.
+      if (stream.retryAt > now && stream.retryAt !== never) continue
       this.retrying.delete(stream)
+      if (stream.retryAt === never) continue
+      stream.retryAt = never
       this.queueToStore(stream)
     }
     for (let run = this.lingering.takeDue(now); run !== undefined; run = this.lingering.takeDue(now))
@@ -274,11 +278,18 @@ export class Receiver {
     return "unknown run"
   }
 
+  /** The run of the memo that the packet may be of, if there is a token for its keys. */
+  private recalled(now: Micros, peer: Peer): ReceiverRun | undefined {
+    const { header, isLong } = this.packet
+    if (!peer.remembers(header.runPrefix) || !this.admission.admitsTry(now)) return undefined
+    return this.runs.recalled(peer, header.runPrefix, isLong ? header.run : undefined)
+  }
+
   /** A packet in epoch ≥ 1 of a run for which there is no secret: LOST, if the run did not end here (spec §12.2). */
   private drawLost(now: Micros, peers: ReadonlyArray<Peer>): void {
     const { packet } = this
     for (const peer of peers) {
-      if (peer.hasEnded(packet.header.runPrefix) && this.faults.lostForKnownRun !== true) break
+      if (peer.hasEnded(packet.header.runPrefix) && this.faults.lostForKnownRun !== true) continue
       if (!this.lost.draw(now, peer, packet)) continue
       if (now - peer.lostToldAt >= lostNoticePause) {
         peer.lostToldAt = now
@@ -293,11 +304,11 @@ export class Receiver {
     const { packet } = this
     const { header, bytes } = packet
     for (const peer of peers) {
-      if (!this.admission.admitsStart(now, peer, packet.from)) return this.drop("limit")
+      if (!this.admission.admitsTry(now)) return this.drop("limit")
       const key = this.runs.firstKey(peer, header.run)
       if (key === undefined || !packet.open(key, 0, header.number)) continue
       if (!validateBody(bytes, packet.bodyStart, packet.bodyEnd, "data")) return this.drop("malformed")
-      this.admission.handleAuthentic(now, peer)
+      if (!this.admission.admitsStart(now, peer, packet.from)) return this.drop("limit")
       const run = this.runs.begin(now, peer, header.run)
       if (run === undefined) return this.drop("limit")
       packet.startsRun = true
@@ -312,22 +323,20 @@ export class Receiver {
     const { packet } = this
     const { number, epoch, length } = packet
     run.replay.mark(number)
+    if (!this.begin(now, run)) return
     if (!validateBody(packet.bytes, packet.bodyStart, packet.bodyEnd, "data")) {
       this.runs.violate(now, run, "malformed body")
       this.drop("malformed")
       return
     }
-    if (run.epochs.isSpent(now, epoch) && !this.body.hasOffer(packet)) {
+    if (run.epochs.isSpent(epoch) && !this.body.hasOffer(packet)) {
       this.drop("expired epoch")
       return
     }
     this.counters.packetsOpened += 1
     const { trace } = this.notices
     if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: length, epoch })
-    const isRestored = run.isRemembered && !run.hasOpened
-    run.handleOpened(now)
-    if (isRestored) this.runs.handleRestored(now, run)
-    if (!run.isGone) this.handleEpoch(now, run)
+    this.handleEpoch(now, run)
     if (run.isGone) return
     this.remembering.handleOpened(now, run)
     const kept = this.body.read(now, run, packet)
@@ -344,18 +353,27 @@ export class Receiver {
     if (run.assembledIn !== undefined) this.queueToStore(run.assembledIn)
   }
 
+  /** A packet opened in the run. False: it was the first of one that the memo held and that is over. */
+  private begin(now: Micros, run: ReceiverRun): boolean {
+    const isRecalled = run.isFromMemo && !run.hasOpened
+    run.handleOpened(now)
+    if (!isRecalled) return true
+    this.runs.handleRecalled(now, run)
+    if (run.isGone && this.packet.epoch > 0) this.drawLost(now, [run.peer])
+    return !run.isGone
+  }
+
   private handleEpoch(now: Micros, run: ReceiverRun): void {
     const { number, epoch } = this.packet
+    const isFirst = !run.epochs.live && !run.isFromMemo
     if (run.epochs.handleOpened(now, number, epoch) === "same") {
       if (run.isSurplus) this.runs.goLive(now, run)
       return
     }
     this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
     this.notices.trace.emit({ _tag: "EpochAdvanced", at: now, epoch })
-    if (run.acceptsHere) {
-      run.path.handleConfirmed(this.packet.from)
-      run.handleReplyRunKnown(number)
-    }
+    if (isFirst) run.path.handleConfirmed(this.packet.from)
+    if (run.acceptsHere) run.handleReplyRunKnown(number)
     this.runs.goLive(now, run)
     if (!run.isGone) this.remembering.keep(now, run)
   }

@@ -1,4 +1,4 @@
-import { livesInMemo, type MemoRun, type Micros, type ReceiverMemo, RefusalReason } from "@pure-link/wire"
+import { livesInMemo, type MemoRun, type Micros, never, type ReceiverMemo } from "@pure-link/wire"
 import type { ReceiverCounters } from "./counters.ts"
 import type { Notices } from "./event.ts"
 import type { ReceiverFaults } from "./faults.ts"
@@ -13,13 +13,15 @@ import type { ReceiverRun } from "./run.ts"
 
 /** The remembered bound is written again after this many numbers, well within the reach of short headers (spec §17). */
 const boundStep = 2 ** 14
+/** A memo that failed works again when nothing failed for so long. */
+const failurePause: Micros = 10_000_000
 
 export class Remembering {
   private readonly memo: ReceiverMemo | undefined
   private readonly notices: Notices
   private readonly counters: ReceiverCounters
   private readonly faults: ReceiverFaults
-  private isFailing = false
+  private failedAt: Micros = never
 
   constructor(memo: ReceiverMemo | undefined, notices: Notices, counters: ReceiverCounters, faults: ReceiverFaults) {
     this.memo = memo
@@ -43,8 +45,6 @@ export class Remembering {
     const { peer } = run
     const secrets = run.epochs.toRemember
     if (memo === undefined || (secrets.current === undefined && secrets.candidate === undefined)) return
-    // After a restart nothing else would keep what such a run sent from replacing its successor (spec §8.3).
-    if (run.refusal === RefusalReason.retiredGeneration) return
     // The fault `staleMemo`: a run is remembered once and never again. Tests only.
     if (this.faults.staleMemo === true && run.isRemembered) return
     if (!peer.isKept) peer.isKept = memo.keepPeer(peer.publicKey, peer.staticSecret()!)
@@ -82,10 +82,14 @@ export class Remembering {
     this.memo?.forgetPeer(peer.publicKey)
   }
 
+  /** One that is full takes some and others not: it works again when nothing failed for a while. */
   private tellIfChanged(now: Micros, isFailing: boolean): void {
-    if (isFailing) this.counters.memoFailures += 1
-    if (isFailing === this.isFailing) return
-    this.isFailing = isFailing
+    const { failedAt } = this
+    if (isFailing) {
+      this.counters.memoFailures += 1
+      this.failedAt = now
+    } else if (failedAt !== never && now - failedAt >= failurePause) this.failedAt = never
+    if ((failedAt === never) === (this.failedAt === never)) return
     this.notices.tell({ _tag: isFailing ? "MemoFailed" : "MemoWorks", at: now, source: "", input: "" })
   }
 }

@@ -85,10 +85,14 @@ export class ReceiverRun {
   gap: Micros = Number.POSITIVE_INFINITY
   /** Until when a raised n waits for the next packet's answer; never while none waits. */
   lingersUntil: Micros = never
+  /** Something that it sent was held and not stored yet, when it came. */
+  hasHeld = false
   /** An OFFER was accepted in this life of the receiver. */
   acceptsHere = false
   /** A packet opened in this life of the receiver: the run draws no LOST (spec §12.2). */
   hasOpened = false
+  /** It began in an earlier life of the receiver. */
+  isFromMemo = false
   /** The memo holds it, with this bound. */
   isRemembered = false
   keptBound: PacketNumber = -1
@@ -121,10 +125,10 @@ export class ReceiverRun {
   }
 
   private restore(remembered: MemoRun): void {
-    const { bound, isLive, stream } = remembered
+    const { bound, stream } = remembered
+    this.isFromMemo = true
     this.isRemembered = true
     this.keptBound = bound
-    this.isLive = isLive
     if (stream === undefined) return
     this.stream = stream
     this.lowestHeld = stream.lowestHeld
@@ -136,6 +140,11 @@ export class ReceiverRun {
     this.hasOpened = true
     this.gap = now - this.openedAt
     this.openedAt = now
+  }
+
+  /** Whether its stream holds something that is not stored. */
+  get hasUnstored(): boolean {
+    return this.assembledIn !== undefined && (this.assembledIn.assembly.isHolding || this.assembledIn.isCommitting)
   }
 
   /** Whether the list of lives is as new as this packet. */

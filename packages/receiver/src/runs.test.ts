@@ -46,13 +46,15 @@ describe("addresses", () => {
 })
 
 describe("runs", () => {
-  it("keep at most 64 provisional ones of a peer, without the oldest", () => {
+  it("keep at most 64 provisional ones of a peer", () => {
     const world = new World()
     const identity = keyPair(nodeSuite, world.entropy)
     const runs = Array.from({ length: 65 }, () => new ScriptedPeer(world, { identity }).allowed())
-    for (const run of runs) assert.isTrue(run.send([run.stream, run.offer()], { long: true }))
-    assert.isFalse(runs[0]!.send([ping]))
-    for (const run of runs.slice(1)) assert.isTrue(run.send([ping]))
+    for (const run of runs) {
+      assert.isTrue(run.send([run.stream, run.offer()], { long: true }))
+      world.now += second
+    }
+    assert.strictEqual(runs.filter((run) => run.send([ping])).length, 64)
     assert.strictEqual(world.receiver.counters.runsEvicted, 1)
   })
 
@@ -95,6 +97,27 @@ describe("runs", () => {
     newer.start()
     newer.send([ping])
     assert.isUndefined(frameOf(newer.answers().at(-1)!, "Refused"))
+  })
+
+  it("that were not heard for an hour give their place to new ones, and may draw LOST", () => {
+    const world = new World()
+    const identity = keyPair(nodeSuite, world.entropy)
+    const old = Array.from({ length: 64 }, (_, i) => {
+      const run = new ScriptedPeer(world, { identity, source: `s${i}` }).allowed()
+      run.start()
+      return run
+    })
+    world.now += 3_600 * second
+    for (const run of old.slice(1)) run.send([ping])
+    const beyond = new ScriptedPeer(world, { identity, source: "s64" })
+    beyond.start()
+    beyond.send([ping])
+    assert.isUndefined(frameOf(beyond.answers().at(-1)!, "Refused"))
+    world.transmit()
+    assert.isFalse(old[0]!.send(Array.from({ length: 40 }, () => ping)))
+    world.transmit()
+    assert.strictEqual(world.receiver.counters.lostSent, 1)
+    assert.isTrue(old[1]!.send([ping]))
   })
 
   it("survive a late packet of a run that was evicted and begins anew", () => {

@@ -1,5 +1,5 @@
-import { dataKey, type PacketKey } from "@pure-link/keys"
-import { type Id64, type MemoRun, type Micros, RefusalReason, runPrefixOf, type StreamName } from "@pure-link/wire"
+import { dataKey, id64, type PacketKey } from "@pure-link/keys"
+import { type Id64, type Micros, RefusalReason, runPrefixOf, type StreamName } from "@pure-link/wire"
 import type { ReceiverCounters } from "./counters.ts"
 import { type Notices, ofRun } from "./event.ts"
 import type { Peer } from "./peers.ts"
@@ -17,6 +17,8 @@ const mostLive = 64
 const mostProvisional = 64
 /** Provisional runs of all peers together; replayed first packets could make 64 for each (spec §15.2). */
 const mostProvisionalOfAll = 4_096
+/** A live run that was not heard for so long may be ended for another. */
+const idleTime: Micros = 3_600_000_000
 /** Order of runs that the memo knows, before any that begins in this life: live ones first. */
 const orderOfLive = -2
 const orderOfProvisional = -1
@@ -72,30 +74,44 @@ export class Runs {
     return begun
   }
 
-  /** The run that a packet may be of, as the memo holds it. Nothing comes of it before a packet opens. */
-  restore(now: Micros, peer: Peer, runPrefix: number, run: Id64 | undefined): ReceiverRun | undefined {
+  /** The run that a packet may be of, as the memo holds it; it counts for nothing before a packet opens in it. */
+  recalled(peer: Peer, runPrefix: number, run: Id64 | undefined): ReceiverRun | undefined {
     const remembered = peer.remembered.find(
       (known) => runPrefixOf(known.run) === runPrefix && (run === undefined || known.run === run)
     )
     if (remembered === undefined) return undefined
-    peer.remembered = peer.remembered.filter((other) => other !== remembered)
     const order = remembered.isLive ? orderOfLive : orderOfProvisional
-    const restored = new ReceiverRun(this.options, peer, peer.staticSecret()!, remembered.run, order, remembered)
-    restored.epochs.startCounting(now)
-    peer.runs.push(restored)
-    if (restored.isLive) this.live += 1
-    else this.provisional.add(restored)
-    return restored
+    const recalled = new ReceiverRun(this.options, peer, peer.staticSecret()!, remembered.run, order, remembered)
+    this.counters.keyDerivations += 1
+    return recalled
   }
 
-  /** The first packet of a restored run opened: it is where it stood (spec §12.1). */
-  handleRestored(now: Micros, run: ReceiverRun): void {
-    run.peer.wasLive ||= run.isLive
+  /** The first packet of a recalled run opened: it is where it stood (spec §12.1). */
+  handleRecalled(now: Micros, run: ReceiverRun): void {
+    const { peer } = run
+    peer.remembered = peer.remembered.filter((known) => known.run !== run.run)
+    peer.runs.push(run)
+    this.provisional.add(run)
+    peer.wasLive ||= run.epochs.live
     this.counters.runsRestored += 1
     this.notices.tell({ _tag: "RunRestored", ...ofRun(now, run) })
     this.judge(now, run)
-    if (run.isLive) this.replaceOlder(now, run)
-    else if (run.epochs.live) this.goLive(now, run)
+    if (!this.endIfStale(now, run) && run.epochs.live) this.goLive(now, run)
+  }
+
+  /**
+   * A run of the memo never replaces the generation that its stream has: nobody knows any more which came later, and its
+   * packets may be old ones of an abandoned outbox (spec §8.3). It ends, and its sender, if there is one, begins anew.
+   */
+  endIfStale(now: Micros, run: ReceiverRun): boolean {
+    const { assembledIn, stream } = run
+    const isStale =
+      run.isFromMemo &&
+      assembledIn !== undefined &&
+      assembledIn.isAdopted &&
+      assembledIn.generation !== stream!.generation
+    if (isStale) this.end(now, run, "replaced")
+    return isStale
   }
 
   /** A packet opened in epoch ≥ 1: the run takes a place for good, or is refused for want of one (reason 7). */
@@ -105,13 +121,13 @@ export class Runs {
     if (run.path.validated !== undefined) run.peer.allowance.host = run.path.validated.host
     this.replaceOlder(now, run)
     if (run.isGone) return
-    run.isSurplus = !this.hasPlace(run.peer) && !this.endRetired(now, run.peer)
+    run.isSurplus = !this.hasPlace(run.peer) && !this.makePlace(now, run.peer)
     if (!run.isSurplus) {
       run.isLive = true
       this.live += 1
       this.provisional.delete(run)
       this.counters.runsLive += 1
-      this.notices.tell({ _tag: "RunLive", ...ofRun(now, run) })
+      if (run.order !== orderOfLive) this.notices.tell({ _tag: "RunLive", ...ofRun(now, run) })
     }
     this.judge(now, run)
   }
@@ -120,12 +136,17 @@ export class Runs {
     return this.live < this.mostLiveOfAll && runs.filter((known) => known.isLive).length < mostLive
   }
 
-  /** A live run whose generation is refused for ever makes room for one that is not. */
-  private endRetired(now: Micros, { runs }: Peer): boolean {
-    const retired = runs.find((run) => run.isLive && run.refusal === RefusalReason.retiredGeneration)
-    if (retired === undefined) return false
+  /**
+   * A live run whose generation is refused for ever, or that was not heard for an hour and waits for nothing, makes room: a
+   * peer whose outputs come and go would else be refused for ever.
+   */
+  private makePlace(now: Micros, { runs }: Peer): boolean {
+    const isOver = (run: ReceiverRun) =>
+      run.refusal === RefusalReason.retiredGeneration || (now - run.openedAt >= idleTime && !run.hasUnstored)
+    const over = runs.find((run) => run.isLive && isOver(run))
+    if (over === undefined) return false
     this.counters.runsEvicted += 1
-    this.end(now, retired, "evicted")
+    this.end(now, over, "evicted")
     return true
   }
 
@@ -146,23 +167,6 @@ export class Runs {
     for (const known of run.peer.remembered) {
       const isSame = known.stream?.generation === stream.generation && isSameName(known.stream, stream)
       if (run.order > orderOfLive && isSame) this.remembering.forgetRemembered(run.peer, known)
-    }
-  }
-
-  /**
-   * The run's generation holds the stream now: the memo forgets earlier runs of others, which a restarted receiver could
-   * not tell from later ones; what they sent once must never replace it (spec §8.3).
-   */
-  forgetFormer(run: ReceiverRun): void {
-    const { stream } = run
-    const isFormer = (other: MemoRun["stream"]) =>
-      other !== undefined && isSameName(other, stream!) && other.generation !== stream!.generation
-    for (const other of run.assembledIn!.runs) {
-      if (other.order < run.order && isFormer(other.stream)) this.remembering.forgetRun(other)
-    }
-    if (run.order <= orderOfLive) return
-    for (const known of run.peer.remembered) {
-      if (isFormer(known.stream)) this.remembering.forgetRemembered(run.peer, known)
     }
   }
 
@@ -197,7 +201,8 @@ export class Runs {
     }
     run.isGone = true
     run.peer.runs.splice(run.peer.runs.indexOf(run), 1)
-    if (run.hasOpened) run.peer.noteEnded(run.prefix)
+    // One that gave its place away may draw LOST: its sender, if there is one, begins anew.
+    if (!run.isFromMemo && !(run.isLive && cause === "evicted")) run.peer.noteEnded(run.prefix)
     if (run.isLive) this.live -= 1
     this.provisional.delete(run)
     this.remembering.forgetRun(run)
@@ -221,12 +226,18 @@ export class Runs {
     this.notices.tell({ _tag: "Violation", detail, ...ofRun(now, run) })
   }
 
-  /** Ends the oldest of some runs that is not live. */
+  /**
+   * Ends one of some runs that is not live: one that is not at its peer's host, if there is one, and which of them is left to
+   * chance, so that whoever replays first packets of old runs cannot push out one that is about to go live.
+   */
   private evict(now: Micros, runs: ReadonlyArray<ReceiverRun>): boolean {
-    const oldest = runs.find((run) => !run.isLive)
-    if (oldest === undefined) return false
+    const provisional = runs.filter((run) => !run.isLive)
+    if (provisional.length === 0) return false
+    const away = provisional.filter(({ path, peer }) => path.candidate?.host !== peer.allowance.host)
+    const candidates = away.length > 0 ? away : provisional
+    const chosen = candidates[Number(id64(this.options.entropy) % BigInt(candidates.length))]!
     this.counters.runsEvicted += 1
-    this.end(now, oldest, "evicted")
+    this.end(now, chosen, "evicted")
     return true
   }
 

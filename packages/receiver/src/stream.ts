@@ -162,7 +162,7 @@ export class ReceiverStream implements StreamName {
   }
 
   /** Something of the present generation is stored or held. */
-  private get isAdopted(): boolean {
+  get isAdopted(): boolean {
     return this.generation !== undefined && (this.assembly.n > 0 || this.assembly.isHolding)
   }
 

@@ -67,10 +67,11 @@ export class Streams {
 
   /**
    * Drops what a stream holds when some of it may be of a life that none of its runs lists any more: parts of a dead
-   * lineage would keep those of the living one out for ever (spec §8.8). True: it was dropped.
+   * lineage would keep those of the living one out for ever (spec §8.8). A run that nothing is held of leaves nothing
+   * behind, such as one of a replayed start. True: it was dropped.
    */
   dropOrphans(stream: ReceiverStream, gone: ReceiverRun): boolean {
-    if (stream.runs.length === 0 || !stream.assembly.isHolding) return false
+    if (stream.runs.length === 0 || !stream.assembly.isHolding || !gone.hasHeld) return false
     const isListed = (life: Id64) => stream.runs.some(({ lives }) => lives.some((entry) => entry.life === life))
     if (gone.lives.every(({ life }) => isListed(life))) return false
     stream.restore(this.cursors.cursor(stream))

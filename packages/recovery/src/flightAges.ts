@@ -77,8 +77,9 @@ export class FlightAges {
   endSilence(now: Micros, silence: Micros, probes: number, flights: FlightRing): void {
     if (this.#owesSample || silence < silentTime || probes < silentProbes) return
     this.#owesSample = true
+    const first = Math.max(this.#from, flights.next - flights.size)
     let from = flights.next
-    while (from > this.#from && now - flights.sentAt(from - 1) <= freshTime) from--
+    while (from > first && now - flights.sentAt(from - 1) <= freshTime) from--
     this.learnFrom(from)
   }
 

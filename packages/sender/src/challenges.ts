@@ -8,8 +8,13 @@ import type { Id64, Micros, PacketNumber } from "@pure-link/wire"
 
 /** Tokens remembered that told of a new IP. */
 const tokensKept = 8
-/** A new IP starts the path again at most this often, so that a hostile receiver does not do it with every answer. */
-const movePause: Micros = 1_000_000
+/**
+ * A new IP starts the path again at most this often, doubling up to a minute while moves follow one another: each start
+ * ends in an overshoot that others on the path pay for.
+ */
+const firstPause: Micros = 1_000_000
+const longestPause: Micros = 64_000_000
+const calmTime: Micros = 10_000_000
 
 export class Challenges {
   /** The token to return in the next packet. */
@@ -19,6 +24,7 @@ export class Challenges {
   #answeredIn: PacketNumber = -1
   readonly #moves: Array<Id64> = []
   #movedAt: Micros = -Infinity
+  #pause = firstPause
 
   /**
    * An answer that reports numbers up to `reported` carried CHALLENGE. True: it tells of a new IP, for the first time and
@@ -26,7 +32,8 @@ export class Challenges {
    */
   handleChallenge(now: Micros, token: Id64, ipChanged: boolean, reported: PacketNumber): boolean {
     if (token !== this.#answered || reported >= this.#answeredIn) this.due = token
-    if (!ipChanged || this.#moves.includes(token) || now < this.#movedAt + movePause) return false
+    if (!ipChanged || this.#moves.includes(token) || now < this.#movedAt + this.#pause) return false
+    this.#pause = now < this.#movedAt + this.#pause + calmTime ? Math.min(2 * this.#pause, longestPause) : firstPause
     this.#movedAt = now
     this.#moves.push(token)
     if (this.#moves.length > tokensKept) this.#moves.shift()

@@ -15,10 +15,14 @@ export class LostStarts {
   #pausedUntil: Micros = -Infinity
   #pause = firstPause
 
-  /** A LOST for a packet in flight came: how to start, if at all. */
-  take(now: Micros): "with records" | "offers only" | "not now" {
+  /**
+   * A LOST for a packet in flight came: how to start, if at all. A run that was never answered in an epoch ≥ 1 begins again
+   * without records: who can make a receiver forget such runs one after the other, by replays, would keep a stream under
+   * the static key.
+   */
+  take(now: Micros, wasConfirmed: boolean): "with records" | "offers only" | "not now" {
     if (now < this.#pausedUntil) return "not now"
-    if (now >= this.#recordsAt + recordsInterval) {
+    if (wasConfirmed && now >= this.#recordsAt + recordsInterval) {
       this.#recordsAt = now
       return "with records"
     }

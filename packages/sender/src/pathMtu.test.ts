@@ -2,6 +2,7 @@ import { type CongestionController, FixedSize, Policies, type PolicyMakers } fro
 import type { TraceEvent } from "@pure-link/trace"
 import { type Bytes, type Micros, never, RefusalReason } from "@pure-link/wire"
 import { assert, describe, it } from "@effect/vitest"
+import { numbersOf, type Packets, same, second } from "../test/packets.ts"
 import {
   Bench,
   frameOf,
@@ -14,12 +15,8 @@ import {
   tagsOf
 } from "../test/scriptedPeer.ts"
 
-type Packets = ReadonlyArray<OpenedPacket>
-const second = 1_000_000
 const large = 1_452
 const small = 1_200
-const same = (size: number, count: number): Array<Uint8Array> => makeRecords(Array.from({ length: count }, () => size))
-const numbersOf = (packets: Packets): ReadonlyArray<number> => packets.map((packet) => packet.number)
 const lengthsOf = (packets: Packets): ReadonlyArray<number> => packets.map((packet) => packet.length)
 const isProbe = (packet: OpenedPacket): boolean => packet.length === large && tagsOf(packet).join() === "Ping"
 

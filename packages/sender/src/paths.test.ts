@@ -1,38 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import { initialRoundTrip, initialWindow, Policies } from "@pure-link/recovery"
 import type { Frame } from "@pure-link/wire"
-import {
-  Bench,
-  type BenchOptions,
-  frameOf,
-  list,
-  makeRecords,
-  type OpenedPacket,
-  recordsOf,
-  stored,
-  tagsOf
-} from "../test/scriptedPeer.ts"
+import { grow, numbersOf, type Packets, roundTrip, same, second } from "../test/packets.ts"
+import { Bench, type BenchOptions, frameOf, list, recordsOf, stored, tagsOf } from "../test/scriptedPeer.ts"
 
 /** CHALLENGE, RESPONSE, and what is known of a path that is another one (spec §9.11, §13.3). */
 
-type Packets = ReadonlyArray<OpenedPacket>
-const same = (size: number, count: number): Array<Uint8Array> => makeRecords(Array.from({ length: count }, () => size))
-const numbersOf = (packets: Packets): ReadonlyArray<number> => packets.map((packet) => packet.number)
 const responses = (packets: Packets): ReadonlyArray<bigint> =>
   packets.flatMap((packet) => frameOf(packet, "Response")?.token ?? [])
 const challenge = (token: bigint, ipChanged: boolean): Frame => ({ _tag: "Challenge", token, ipChanged })
-const second = 1_000_000
-const roundTrip = 20_000
 const asAtFirst = { window: initialWindow(1_200), smoothedRtt: initialRoundTrip }
 
 /** A sender whose window has grown to more than two initial ones, with data without end. */
 const grown = (options: BenchOptions = {}): Bench => {
   const bench = new Bench({ records: same(1_000, 600), ...options })
-  bench.start()
-  for (let round = 0; round < 2; round++) {
-    const packets = bench.pass(roundTrip)
-    bench.answer(list("Ack", ...numbersOf(packets)), stored(0))
-  }
+  grow(bench, () => 0)
   assert.isAbove(bench.link.status.window, 2 * initialWindow(1_200))
   return bench
 }

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Epoch, never } from "@pure-link/wire"
+import { numbersOf, type Packets, roundTrip, same, second } from "../test/packets.ts"
 import {
   Bench,
   type BenchOptions,
   frameOf,
   list,
-  makeRecords,
   type OpenedPacket,
   partsOf,
   recordsOf,
@@ -16,13 +16,8 @@ import { transfer } from "../test/transfer.ts"
 
 /** How epochs follow each other (spec §7.6) while records go on, at rest, and when a key is spent. */
 
-type Packets = ReadonlyArray<OpenedPacket>
-const same = (size: number, count: number): Array<Uint8Array> => makeRecords(Array.from({ length: count }, () => size))
-const numbersOf = (packets: Packets): ReadonlyArray<number> => packets.map((packet) => packet.number)
 const epochsOf = (packets: Packets): ReadonlyArray<Epoch> => [...new Set(packets.map((packet) => packet.epoch))]
-const second = 1_000_000
 const hour = 3_600 * second
-const roundTrip = 20_000
 
 /** A sender in epoch 1, everything stored, its round trip measured; the answer to its last packet confirmed the epoch. */
 const resting = (options: BenchOptions = {}): Bench => {

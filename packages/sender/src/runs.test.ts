@@ -1,22 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { never } from "@pure-link/wire"
-import {
-  Bench,
-  frameOf,
-  list,
-  makeRecords,
-  type OpenedPacket,
-  ownLife,
-  recordsOf,
-  stored,
-  tagsOf
-} from "../test/scriptedPeer.ts"
-
-type Packets = ReadonlyArray<OpenedPacket>
-const numbersOf = (packets: Packets): ReadonlyArray<number> => packets.map((packet) => packet.number)
-const allRecords = (packets: Packets): ReadonlyArray<number> => packets.flatMap((packet) => recordsOf(packet))
-const same = (size: number, count: number): Array<Uint8Array> => makeRecords(Array.from({ length: count }, () => size))
-const second = 1_000_000
+import { allRecords, numbersOf, same, second } from "../test/packets.ts"
+import { Bench, frameOf, list, type OpenedPacket, ownLife, recordsOf, stored, tagsOf } from "../test/scriptedPeer.ts"
 
 describe("reply runs", () => {
   const established = (count = 12): Bench => {

@@ -114,8 +114,8 @@ const mostRequestedRecords = 16_384
 const requestedPart = 8
 const mostFlights = 16_384
 const leastFlights = 256
-const unknownReplyRunsPerSecond = 256
-const unknownReplyRunsAtOnce = 64
+/** Whether an answer of an unknown reply run, or a LOST, is authentic takes one derivation and one opening. */
+const unknownReplyRunsPerSecond = 4_096
 
 export class SenderLink {
   readonly keyId: number
@@ -126,7 +126,7 @@ export class SenderLink {
   readonly #header = new PacketHeader()
   readonly #answer = new Answer()
   readonly #lost: LostNotice
-  readonly #strangers = new TokenBucket(unknownReplyRunsPerSecond, unknownReplyRunsAtOnce)
+  readonly #strangers = new TokenBucket(unknownReplyRunsPerSecond, unknownReplyRunsPerSecond)
   /** A request to the outbox is under way. */
   #requested = false
 
@@ -333,10 +333,8 @@ export class SenderLink {
 
   /** Opens the answer whose header was read and returns its epoch; `undefined` when it is not one for this run. */
   #open(now: Micros, bytes: Uint8Array, start: number, end: number): Epoch | undefined {
-    const {
-      run: { replyRuns, epochs },
-      counters
-    } = this.#state
+    const { counters, run } = this.#state
+    const { replyRuns, epochs } = run
     const { replyRun, number, epochBits, length } = this.#header
     if (!replyRuns.accepts(replyRun, number)) {
       counters.replayed++
@@ -351,7 +349,10 @@ export class SenderLink {
       if (!key.open(bytes, start, start + length, end, number)) continue
       replyRuns.mark(replyRun, number)
       const epoch = epochs.epochOfAnswerKey(key)
-      if (epochs.handleOpened(now, epoch)) counters.epochsConfirmed++
+      if (epochs.handleOpened(now, epoch)) {
+        counters.epochsConfirmed++
+        run.confirmed = true
+      }
       return epoch
     }
     epochs.handleForged(epochBits)
@@ -374,7 +375,7 @@ export class SenderLink {
       this.#drop(now, end - start, "not authentic")
       return this.#ignoreLost()
     }
-    const how = this.#lost.isOfFlight(run) ? state.lostStarts.take(now) : "not now"
+    const how = this.#lost.isOfFlight(run) ? state.lostStarts.take(now, run.confirmed) : "not now"
     if (how === "not now") return !this.#ignoreLost()
     state.loseRun(now, how === "with records")
     return true

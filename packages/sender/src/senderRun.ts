@@ -51,6 +51,8 @@ export class SenderRun {
   readonly credit: Credit
   /** Any answer of this run was opened: no records go under epoch 0 any more (spec §7.1). */
   answered = false
+  /** An answer opened in an epoch ≥ 1: the receiver had the run's secrets, and may lose them (spec §12.3). */
+  confirmed = false
   /** Packets go in epoch 0 with a new OFFER and without records, until something is heard (spec §9.8). */
   inSilentRecovery = false
   /** Record bytes sent under epoch 0. */

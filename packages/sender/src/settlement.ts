@@ -38,12 +38,8 @@ export class Settlement {
     const answer = this.#answer
     run.answered = true
     const verdict = replyRuns.judge(now, this.#header.replyRun, answer.reported, recovery.rtt.smoothed)
-    if (verdict === "ignored") {
-      counters.ignoredAnswers++
-      recovery.handleAnswered(now)
-      this.#endSilence(now)
-      return
-    }
+    // Not even a sign of life: windows of few reply runs are kept, so that an old answer may open again and again.
+    if (verdict === "ignored") return void counters.ignoredAnswers++
     if (verdict === "switched") this.#switchReplyRun(now)
     const isNewest = this.#header.number > replyRuns.largestAnswer
     if (isNewest) replyRuns.largestAnswer = this.#header.number
@@ -95,6 +91,8 @@ export class Settlement {
     state.backlog.sendEverythingAgain()
     stream.forgetAnswers()
     state.circumstancesChanged()
+    // The receiver that refused may be gone: what the latest try was about is asked again at once.
+    if (state.refusal.active && this.#answer.refused === undefined) state.refusal.owesRecords = true
     state.trace.emit({ _tag: "ReplyRunSwitched", at: now, replyRun: this.#header.replyRun })
     if (replyRuns.isFlapping(now)) state.tell({ _tag: "ReplyRunsFlapping" })
   }

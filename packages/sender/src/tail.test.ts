@@ -2,9 +2,9 @@ import { Policies, TailRedundancy } from "@pure-link/recovery"
 import { never } from "@pure-link/wire"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { roundTrip } from "../test/packets.ts"
 import { Bench, list, makeRecords, partsOf, stored } from "../test/scriptedPeer.ts"
 
-const roundTrip = 20_000
 const once = Effect.runSync(Effect.provide(TailRedundancy, TailRedundancy.layerOnce))
 
 /** A sender in epoch 1 whose round trip of 20 ms is measured, and whose application has nothing more to send. */
