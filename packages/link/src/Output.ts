@@ -66,7 +66,7 @@ export interface Output<A> {
   readonly storedThrough: Effect.Effect<RecordNumber>
   /**
    * Sends to another address of the same peer from now on, at once: what is known of the path starts again (spec §13.3).
-   * An address that an Effect finds later, after silence, takes over from it.
+   * It ends the look-ups of an address that was given as an Effect.
    */
   readonly redirect: (address: Address) => Effect.Effect<void>
   /** Succeeds when everything appended so far, in this life or an earlier one, is STORED. */

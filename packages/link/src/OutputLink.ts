@@ -51,6 +51,8 @@ export class OutputLink implements DrivenSender {
   /** Where datagrams go; undefined until the peer's address is found. */
   destination: Address | undefined
   #unresolved: string | undefined
+  /** The application chose the address: what a look-up finds does not matter any more. */
+  isRedirected = false
   #refused: RefusalReason | undefined
   #silentSince: Micros | undefined
   #behind: RecordNumber | undefined
@@ -221,11 +223,13 @@ export class OutputLink implements DrivenSender {
 
   /** The peer's address was found: one line, and the path starts again, if it is another than before. */
   resolved(address: Address): void {
+    if (this.isRedirected) return
     this.#moveTo(address, "AddressFound")
   }
 
   /** The application knows another address. */
   redirect(address: Address): void {
+    this.isRedirected = true
     this.#moveTo(address, "OutputRedirected")
   }
 

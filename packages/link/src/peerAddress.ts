@@ -18,10 +18,10 @@ export type LookUp = Effect.Effect<Address, { readonly message: string }>
 const firstRetryMillis = 1_000
 const longestRetryMillis = 64_000
 
-/** Keeps an output's destination at what its peer's look-up says. */
-export const followAddress = (lookUp: LookUp, seam: NodeSeam, link: OutputLink): Effect.Effect<never> =>
+/** Keeps an output's destination at what its peer's look-up says, until the application chooses another. */
+export const followAddress = (lookUp: LookUp, seam: NodeSeam, link: OutputLink): Effect.Effect<void> =>
   Effect.gen(function* () {
-    for (let pause = firstRetryMillis; ; pause = Math.min(2 * pause, longestRetryMillis)) {
+    for (let pause = firstRetryMillis; !link.isRedirected; pause = Math.min(2 * pause, longestRetryMillis)) {
       link.resolved(yield* find(lookUp, seam, link))
       yield* Effect.sleep(pause)
       if (!link.isSilent) pause = firstRetryMillis

@@ -11,7 +11,9 @@ import type { SenderState } from "./senderState.ts"
  */
 
 /** After this much idle time the long header and STREAM return (spec §3.7). */
-const idleTime: Micros = 10_000_000
+const idleTime: Micros = 2_000_000
+/** Probes of a timeout after which packets carry STREAM. */
+const probesBeforeStream = 2
 /** Packets in flight beyond what was reported, from which on short numbers are not relied on (spec §17). */
 const shortNumberReach = 32_768
 
@@ -201,7 +203,8 @@ export class Transmitter {
     const { id, recovery, replyRuns, stream, epochs, flights, sealingEpoch: epoch, inSilentRecovery } = state.run
     const number = recovery.nextNumber
     if (number > 0 && now - Math.max(this.#lastSentAt, recovery.answeredAt) >= idleTime) stream.unanswer(number)
-    const withStream = !stream.answered || inSilentRecovery
+    // A receiver that restarted keeps records only under a STREAM: two unanswered probes may have met one (spec §12.1).
+    const withStream = !stream.answered || inSilentRecovery || recovery.probeCount >= probesBeforeStream
     const long = withStream || number - replyRuns.largestReported > shortNumberReach
     this.#builder.begin(out, offset, size, long, id, epoch, number)
     const { challenges } = state

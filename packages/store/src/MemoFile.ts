@@ -5,6 +5,7 @@ import { failureOf } from "./file/failure.ts"
 import { openMemoFile } from "./memo/memoFile.ts"
 import { type MemoCapacity, memoCapacity } from "./memo/options.ts"
 import { openRawFile } from "./memo/rawFile.ts"
+import { renameSync } from "node:fs"
 
 /**
  * A memo in a file, which nobody but its owner may read: it holds secrets. It grows with the peers that are kept, to 34
@@ -13,6 +14,11 @@ import { openRawFile } from "./memo/rawFile.ts"
  */
 export interface Options extends MemoCapacity {
   readonly file: string
+  /**
+   * A file that is no memo is moved to `<file>.bad`, and a memo made in its place. For a name that nobody but the memo has,
+   * so that its damage stops nobody; false by default.
+   */
+  readonly movesAside?: boolean
   /** The node's own public key: a memo of another node is of no use to it. */
   readonly publicKey: Uint8Array
 }
@@ -21,15 +27,23 @@ export const layer = (options: Options): Layer.Layer<Memo, StoreError> =>
   Layer.effect(
     Memo,
     Effect.gen(function* () {
-      const { file, publicKey } = options
+      const { file, movesAside = false, publicKey } = options
       const capacity = memoCapacity(options)
       const attempt = <A>(run: () => A) =>
         Effect.try({ try: run, catch: (cause) => new StoreError({ file, ...failureOf(cause) }) })
-      const raw = yield* Effect.acquireRelease(
+      const opened = Effect.acquireRelease(
         attempt(() => openRawFile(file)),
         (raw) => Effect.sync(() => raw.close())
       )
-      const { rebuilt, table } = yield* attempt(() => openMemoFile(raw, { ...capacity, publicKey }))
+      const open = Effect.flatMap(opened, (raw) => attempt(() => openMemoFile(raw, { ...capacity, publicKey })))
+      const anew = (error: StoreError) =>
+        Effect.gen(function* () {
+          if (!movesAside || error.reason !== "unreadable") return yield* Effect.fail(error)
+          yield* attempt(() => renameSync(file, `${file}.bad`))
+          const { table } = yield* open
+          return { table, rebuilt: `it was no memo, is kept as ${file}.bad, and the memo was made anew` }
+        })
+      const { rebuilt, table } = yield* Effect.catch(open, anew)
       return Memo.of({
         memo: table,
         rebuilt: rebuilt && `${file}: ${rebuilt}`,

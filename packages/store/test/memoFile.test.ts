@@ -321,6 +321,18 @@ describe("a memo in a real file", () => {
     })
   )
 
+  it.effect("takes the place of what is something else, which is kept, where nobody else has the name", () =>
+    Effect.gen(function* () {
+      const file = join(yield* temporaryFolder, "inbox.db.memo")
+      writeFileSync(file, "dear diary")
+      const options = { file, publicKey: new Uint8Array(32).fill(9), movesAside: true }
+      const memo = yield* Effect.provide(Memo, MemoFile.layer(options))
+      const { rebuilt } = memo
+      assert.match(rebuilt!, /no memo, is kept as .*inbox\.db\.memo\.bad/)
+      assert.strictEqual(readFileSync(`${file}.bad`, "utf8"), "dear diary")
+    })
+  )
+
   it.effect("is never made of what is something else: a typed error says what to do, and nothing is touched", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder

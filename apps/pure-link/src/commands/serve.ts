@@ -145,7 +145,9 @@ export const makeServe = (seams: ServeSeams) =>
           // What takes time is open before the socket is: a datagram that arrives is read at once.
           Layer.provideMerge(seams.aroundInbox(InboxSqlite.layer({ file: options.store }))),
           Layer.provideMerge(
-            memo === undefined ? Layer.empty : MemoFile.layer({ file: memo, publicKey: identity.publicKey })
+            memo === undefined
+              ? Layer.empty
+              : MemoFile.layer({ file: memo, publicKey: identity.publicKey, movesAside: Option.isNone(options.memo) })
           ),
           Layer.provide(platform)
         )
