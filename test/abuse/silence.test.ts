@@ -3,7 +3,7 @@ import { content, elsewhere, MapMemo, ScriptedPeer } from "../../packages/receiv
 import { assert, describe, it } from "@effect/vitest"
 import { amplificationLimit, writeLongHeader, writeShortHeader, runPrefixOf } from "@pure-link/wire"
 import { keyIdOf, nodeSuite } from "@pure-link/keys"
-import { Chance } from "../swarm/chance.ts"
+import { Chance } from "../world/chance.ts"
 import { Scene } from "./capture.ts"
 import { recordsOf, second, Stage } from "./stage.ts"
 

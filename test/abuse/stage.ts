@@ -4,7 +4,7 @@ import type { ReceiverOptions } from "@pure-link/receiver"
 import { type SenderEvent, SenderLink } from "@pure-link/sender"
 import { type Address, type Micros, sameAddress } from "@pure-link/wire"
 import { deepStrictEqual, ok as assert } from "node:assert/strict"
-import { Timeline } from "../swarm/timeline.ts"
+import { Timeline } from "../world/timeline.ts"
 
 /**
  * One receiver in virtual time, honest senders on a path of 5 ms, and a place for attackers who write what they like. What

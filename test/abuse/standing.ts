@@ -5,33 +5,22 @@ import type { Receiver } from "@pure-link/receiver"
  * change, which is named here. Two equal texts are one state.
  */
 
-/** Counts of what came and what it cost; scratch of the packet path; caches; buckets of what strangers may cause. */
-const apart = new Set([
-  "counters",
-  "packet",
-  "now",
-  "target",
-  "lists",
-  "cachedAnswerKey",
-  "answerReplyRun",
-  "notices",
-  "admission",
-  "lost",
-  "lostToldAt",
-  "allowances",
-  "suite",
-  "entropy",
-  "options",
-  "cursors",
-  "faults",
-  "cursor",
-  "reader",
-  "secret",
-  "isRefused",
-  "isRecalled",
-  "forged",
-  "nonce"
-])
+/** What a packet may change all the same: scratch of the packet path, caches, and buckets of what strangers may cause. */
+const apart: Readonly<Record<string, ReadonlyArray<string>>> = {
+  Receiver: ["packet", "now", "target", "admission", "lost"],
+  Outgoing: ["target", "lost"],
+  BodyReader: ["cursor", "reader", "admission"],
+  Peer: ["secret", "isRefused", "isRecalled", "lost", "lostToldAt", "allowances"],
+  ReceiverEpochs: ["lists", "answerReplyRun", "cachedAnswerKey"],
+  EpochUse: ["forged"],
+  NodePacketKey: ["nonce"]
+}
+
+/** What objects of every class were given and share: no state of theirs. */
+const shared = new Set(["counters", "notices", "suite", "entropy", "cursors", "faults"])
+
+const isApart = (owner: object, name: string): boolean =>
+  shared.has(name) || (apart[owner.constructor.name]?.includes(name) ?? false)
 
 export const standingOf = (receiver: Receiver): string => {
   const seen = new Map<object, number>()
@@ -48,7 +37,7 @@ export const standingOf = (receiver: Receiver): string => {
     if (value instanceof Map) return [...value].map((entry) => entry.map(write))
     if (value instanceof Set) return [...value].map(write)
     if (Array.isArray(value)) return value.map(write)
-    const fields = Object.entries(value).filter(([name]) => !apart.has(name))
+    const fields = Object.entries(value).filter(([name]) => !isApart(value, name))
     return Object.fromEntries(fields.map(([name, field]) => [name, write(field)]))
   }
   return JSON.stringify(write(receiver))

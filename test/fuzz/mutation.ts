@@ -1,4 +1,4 @@
-import type { Chance } from "../swarm/chance.ts"
+import type { Chance } from "../world/chance.ts"
 import { longestBody, readScript, type Step, writeScript } from "./script.ts"
 
 /**

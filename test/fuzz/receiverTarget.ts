@@ -1,5 +1,13 @@
 import { reserveBytes } from "../../packages/receiver/src/memory.ts"
-import { content, elsewhere, ping, ScriptedPeer, second, World } from "../../packages/receiver/test/scriptedPeer.ts"
+import {
+  content,
+  elsewhere,
+  MapMemo,
+  ping,
+  ScriptedPeer,
+  second,
+  World
+} from "../../packages/receiver/test/scriptedPeer.ts"
 import { encodeFrame, type Frame, Kind, type StoreIntent } from "@pure-link/wire"
 import { deepStrictEqual, ok as assert } from "node:assert/strict"
 import { rememberingSuite } from "./rememberingSuite.ts"
@@ -8,8 +16,9 @@ import type { Target } from "./target.ts"
 
 /**
  * A whole receiver and four runs that write what the script says into packets that are sealed with the right keys:
- * authenticated garbage; and packets that are damaged after sealing, or were never sealed. An honest run beside them must be
- * served, the inbox must get valid chains only, memory stays inside its bound, and what is not authentic changes nothing.
+ * authenticated garbage; and packets that are damaged after sealing, or were never sealed. Its process dies and begins again,
+ * with its memo, an old copy of it, or none (spec §12.1). An honest run beside them must be served, the inbox must get
+ * valid chains only, memory stays inside its bound, and what is not authentic changes nothing.
  */
 
 const streamBytes = 65_536
@@ -36,39 +45,60 @@ const answersOf = (step: Step): boolean => (step.how & 0x80) === 0
 /** What the bits of `choice` choose. */
 const isZeroEpochOf = (step: Step): boolean => (step.choice & 1) !== 0
 const isElsewhereOf = (step: Step): boolean => (step.choice & 2) !== 0
+/** 5 to 7: the receiver begins again before the packet, with its memo, with an old copy of it, without. */
+const restartOf = (step: Step): number => (step.choice >>> 2) & 7
+const withMemo = 5
+const withOldMemo = 6
+const withoutMemo = 7
 
 class FuzzedReceiver {
   readonly world = new World({ suite: rememberingSuite, streamBytes, totalBytes }, 7)
-  readonly honest: ScriptedPeer
-  readonly actors: ReadonlyArray<ScriptedPeer>
+  honest: ScriptedPeer
+  readonly actors: Array<ScriptedPeer>
   /** The batch whose commit failed, or that is under way. */
   private underWay: StoreIntent | undefined
+  private memo = new MapMemo()
+  /** The memo as it was when a process began. */
+  private oldMemo = this.memo
 
   constructor() {
     const { world } = this
-    world.receiver.addInput("returns", 9n)
-    this.honest = new ScriptedPeer(world, { source: "honest" }).allowed(["honest"])
-    const hostile = new ScriptedPeer(world, { source: "a", from: { host: "192.0.2.2", port: 1 } }).allowed(["a", "b"])
-    const again = new ScriptedPeer(world, {
-      source: "a",
-      generation: 0xb2n,
-      identity: hostile.identity,
-      from: hostile.from
-    })
-    const silent = new ScriptedPeer(world, { source: "b", identity: hostile.identity, from: hostile.from })
-    const second = new ScriptedPeer(world, { source: "c", from: { host: "192.0.2.3", port: 1 } }).allowed("any")
-    this.honest.start()
+    this.begin()
+    const honest = new ScriptedPeer(world, { source: "honest" })
+    const hostile = new ScriptedPeer(world, { source: "a", from: { host: "192.0.2.2", port: 1 } })
+    const { from, identity } = hostile
+    const again = new ScriptedPeer(world, { source: "a", generation: 0xb2n, identity, from })
+    const silent = new ScriptedPeer(world, { source: "b", identity, from })
+    const second = new ScriptedPeer(world, { source: "c", from: { host: "192.0.2.3", port: 1 } })
+    this.honest = honest
+    this.actors = [hostile, again, second, silent]
+    this.allow()
+    honest.start()
     hostile.start()
     second.start()
-    this.actors = [hostile, again, second, silent]
+    this.oldMemo = this.memo.copy()
     world.events()
+  }
+
+  /** A process begins, with what is in the memo now. */
+  private begin(): void {
+    const { memo, world } = this
+    world.restart({ streamBytes, totalBytes, memo }).addInput("returns", 9n)
+  }
+
+  private allow(): void {
+    const [hostile, , second] = this.actors
+    this.honest.allowed(["honest"])
+    hostile!.allowed(["a", "b"])
+    second!.allowed("any")
   }
 
   take(step: Step): void {
     const { world } = this
-    const actor = this.actors[step.how & 3]!
     world.now += timeOf(step)
+    if (restartOf(step) >= withMemo) this.restart(restartOf(step))
     world.receiver.handleTimeout(world.now)
+    const actor = this.actors[step.how & 3]!
     const from = isElsewhereOf(step) ? elsewhere : actor.from
     if (damageOf(step) === 0) {
       if (step.body.length > 0) this.send(actor, step, from)
@@ -80,9 +110,10 @@ class FuzzedReceiver {
 
   /** The honest run's records are stored, however long the hostile ones kept the room. */
   finish(): void {
-    const { world, honest } = this
+    const { world } = this
     const records = [1, 2, 3].map((number) => content(number, 300))
     for (let turn = 0; turn < 12; turn++) {
+      const { honest } = this
       honest.send([honest.stream, honest.records(1, ...records)])
       this.store(0)
       world.transmit()
@@ -96,6 +127,31 @@ class FuzzedReceiver {
     deepStrictEqual(stored, records, "an honest run is not served")
     this.checkChains()
     this.checkMemory()
+  }
+
+  /** The process dies and begins again. What it was committing is in the inbox or not, and nobody was told. */
+  private restart(how: number): void {
+    const { inbox } = this.world
+    if (this.underWay !== undefined && how === withMemo) inbox.commit(this.underWay)
+    this.underWay = undefined
+    const before = this.memo.copy()
+    if (how === withOldMemo) this.memo = this.oldMemo.copy()
+    if (how === withoutMemo) this.memo = new MapMemo()
+    this.oldMemo = before
+    this.begin()
+    this.allow()
+    this.honest = this.startedAgain(this.honest)
+    for (const index of [0, 2]) this.actors[index] = this.startedAgain(this.actors[index]!)
+    this.world.events()
+  }
+
+  /** A sender whose run the memo does not hold learns it by LOST, and begins a fresh one. */
+  private startedAgain(peer: ScriptedPeer): ScriptedPeer {
+    const { from, identity, run, stream } = peer
+    if (this.memo.peers.get(String(identity.publicKey))?.runs.get(run)?.isLive === true) return peer
+    const fresh = new ScriptedPeer(this.world, { source: stream.source, identity, from })
+    fresh.start()
+    return fresh
   }
 
   private send(actor: ScriptedPeer, step: Step, from: typeof elsewhere): void {
@@ -265,7 +321,13 @@ const seeds = (): ReadonlyArray<Uint8Array> => {
       step(0, bodyOf({ _tag: "Padding" }, ping), { choice: 2 })
     ],
     [step(7, bodyOf({ ...silent.stream, input: "nowhere" }, silent.offer()), { choice: 1 })],
-    [step(7, bodyOf({ ...silent.stream, input: "returns" }, silent.offer()), { choice: 1 })]
+    [step(7, bodyOf({ ...silent.stream, input: "returns" }, silent.offer()), { choice: 1 })],
+    ...[withMemo, withOldMemo, withoutMemo].map((how) => [
+      step(0x60, bodyOf(first.records(1, content(1, 20)))),
+      step(0, bodyOf(first.records(1, content(1, 20), content(2, 20))), { choice: how << 2, time: 18 }),
+      step(3, bodyOf(first.stream, ping)),
+      step(4, bodyOf(first.stream, offer(2)), { choice: how << 2 })
+    ])
   ].map(writeScript)
 }
 

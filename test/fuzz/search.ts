@@ -1,4 +1,4 @@
-import { Chance } from "../swarm/chance.ts"
+import { Chance } from "../world/chance.ts"
 import type { Coverage } from "./coverage.ts"
 import { mutate } from "./mutation.ts"
 import type { Target } from "./target.ts"

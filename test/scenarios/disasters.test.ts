@@ -12,7 +12,7 @@ import { monotonicMicros, Relay } from "./relay.ts"
 
 const markedServe = join(import.meta.dirname, "markedServe.ts")
 const steppedClock = join(import.meta.dirname, "steppedClock.ts")
-const suspendSeconds = Number(process.env["PURE_LINK_SUSPEND_SECONDS"] ?? 8)
+const suspendSeconds = Number(process.env["PURE_LINK_SUSPEND_SECONDS"] ?? 4)
 
 /** A sender that reads what is written to it. */
 const feed = (scenario: Scenario, to: string, extra: ReadonlyArray<string> = []): Running =>

@@ -8,7 +8,7 @@ import { createHash, randomInt } from "node:crypto"
 import { createReadStream, createWriteStream } from "node:fs"
 import { once } from "node:events"
 import { join } from "node:path"
-import { Chance } from "../swarm/chance.ts"
+import { Chance } from "../world/chance.ts"
 import { type Running, Scenario } from "./processes.ts"
 
 const kills = Number(process.env["PURE_LINK_KILLS"] ?? 50)

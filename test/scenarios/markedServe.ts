@@ -2,6 +2,7 @@
  * A test build of `pure-link serve` with the same layers and three windows: it prints when a commit begins and ends;
  * before the first answer with a raised n it makes a system call that a trace can see (an access to a path that does not
  * exist); and it prints when its socket was bound and when the first answer leaves with an n that it has raised itself.
+ * With `standby` as its first argument it only loads, says so, and begins with the first line of its standard input.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Inbox } from "@pure-link/ports"
@@ -9,6 +10,7 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Socket } from "node:dgram"
+import { once } from "node:events"
 import { accessSync, writeSync } from "node:fs"
 import { makeServe, type ServeSeams } from "../../apps/pure-link/src/commands/serve.ts"
 import { layerLog } from "../../apps/pure-link/src/output.ts"
@@ -84,6 +86,12 @@ const trace = {
 
 /** For the test of the test: STORED before the commit. */
 const faults = { storedBeforeCommit: process.env["PURE_LINK_FAULT"] === "storedBeforeCommit" }
+
+if (process.argv[2] === "standby") {
+  process.argv.splice(2, 1)
+  print({ event: "standsBy" })
+  await once(process.stdin, "data")
+}
 
 Command.make("marked").pipe(
   Command.withSubcommands([makeServe({ aroundInbox, node: { trace, faults } })]),

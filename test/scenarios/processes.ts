@@ -65,7 +65,7 @@ export class Running {
   events(name: string): Array<Record<string, unknown>> {
     return this.#output
       .split("\n")
-      .filter((line) => line.startsWith("{"))
+      .filter((line) => line.startsWith("{") && line.includes(`"${name}"`))
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ event }) => event === name)
   }
@@ -91,7 +91,10 @@ export class Running {
     if (condition()) return Promise.resolve()
     const met = new Promise<void>((resolve) => {
       const look = () => {
-        if (condition()) resolve()
+        if (!condition()) return
+        this.#looks.delete(look)
+        this.#listeners.delete(look)
+        resolve()
       }
       this.#looks.add(look)
       this.onLine(look)

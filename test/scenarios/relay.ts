@@ -47,7 +47,11 @@ class Way<A> {
   }
 }
 
+const answerKind = 2
 const lostKind = 3
+const epochBits = 0x0f
+/** A packet of the sender that is longer than this has records in it. */
+const longestWithout = 300
 /** Of several receivers each in turn is the first to get a datagram; the others get it so much later. */
 const betweenReceiversMillis = 5
 
@@ -57,6 +61,10 @@ export class Relay {
   /** Datagrams of the receiver that came here: LOST, and all. */
   lost = 0
   answers = 0
+  /** Answers of an epoch after the first that were handed to the sender: its run is confirmed. */
+  confirmed = 0
+  /** What waits for the next records to be on their way. */
+  readonly #departures: Array<() => void> = []
   readonly #near: Socket
   readonly #fars: Array<Socket> = []
   readonly #back: Way<Uint8Array>
@@ -89,6 +97,7 @@ export class Relay {
       if (fars.length > 1) later.take({ datagram, to: fars.filter((_, index) => index !== first) })
     })
     const back = new Way<Uint8Array>(delayMillis, (datagram) => {
+      if (datagram[0]! >>> 6 === answerKind && (datagram[0]! & epochBits) !== 0) this.confirmed += 1
       if (sender !== undefined) near.send(datagram, sender.port, sender.address)
     })
     this.#back = back
@@ -96,6 +105,7 @@ export class Relay {
     near.on("message", (datagram, from) => {
       sender = from
       there.take(datagram)
+      if (datagram.length > longestWithout) for (const departs of this.#departures.splice(0)) departs()
     })
     near.on("error", () => {})
   }
@@ -113,6 +123,11 @@ export class Relay {
     // While nobody listens there, the system says so with each datagram.
     far.on("error", () => {})
     this.#fars.push(far)
+  }
+
+  /** Resolves as soon as records are on their way. */
+  departure(): Promise<void> {
+    return new Promise((resolve) => this.#departures.push(resolve))
   }
 
   /** Where the sender is to send to. */

@@ -1,5 +1,5 @@
 import type { Id64, RecordNumber } from "@pure-link/wire"
-import type { Chance } from "./chance.ts"
+import type { Chance } from "../world/chance.ts"
 
 /**
  * The reference model: every record that was ever appended, as a tree per generation. An outbox is a path of the tree;

@@ -12,7 +12,7 @@ import {
   tagLength
 } from "@pure-link/wire"
 import type { Delivery } from "./network.ts"
-import { suite } from "./suite.ts"
+import { quickSuite as suite } from "../world/quickSuite.ts"
 import { Violation } from "./violation.ts"
 
 /**
@@ -36,6 +36,7 @@ export class LostRules {
   #causes: Array<{ readonly delivery: Delivery; readonly known: KnownRun | undefined; drawn: boolean }> = []
   /** By prefix, as a short header tells no more. */
   readonly #knownRuns = new Map<number, KnownRun>()
+  readonly #restored = new Set<Id64>()
   #tokens = 1
   #filledAt: Micros = 0
   readonly #header = new PacketHeader()
@@ -66,6 +67,15 @@ export class LostRules {
 
   handleOpened(run: Id64): void {
     this.#knownRuns.set(runPrefixOf(run), { run, how: "opened a packet", epochs: undefined })
+  }
+
+  /** A run of the memo ended: its sender, if there is one, is to begin anew (spec §12.4). */
+  handleEnded(run: Id64): void {
+    if (this.#restored.has(run)) this.#knownRuns.delete(runPrefixOf(run))
+  }
+
+  handleRestored(run: Id64): void {
+    this.#restored.add(run)
   }
 
   /** LOST leaves, at a time of the receiver's clock. */

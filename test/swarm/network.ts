@@ -1,7 +1,7 @@
 import type { Address, Id64, Micros } from "@pure-link/wire"
-import type { Chance } from "./chance.ts"
+import type { Chance } from "../world/chance.ts"
 import type { Spoken } from "./spoken.ts"
-import type { Timeline } from "./timeline.ts"
+import type { Timeline } from "../world/timeline.ts"
 
 /**
  * The network of a world: every datagram takes its own random time, may be lost, doubled, or damaged in one byte. It

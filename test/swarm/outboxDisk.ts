@@ -1,5 +1,5 @@
 import { type Id64, type Life, type RecordBatch, type RecordNumber } from "@pure-link/wire"
-import type { Chance } from "./chance.ts"
+import type { Chance } from "../world/chance.ts"
 import { type Entry, follow, type Generation, id64 } from "./history.ts"
 
 /**

@@ -1,5 +1,5 @@
 import type { Micros } from "@pure-link/wire"
-import type { Chance } from "./chance.ts"
+import type { Chance } from "../world/chance.ts"
 import type { Weather } from "./network.ts"
 
 /**

@@ -1,7 +1,7 @@
 import type { Micros } from "@pure-link/wire"
-import type { Chance } from "./chance.ts"
+import type { Chance } from "../world/chance.ts"
 import type { Delivery } from "./network.ts"
-import type { Timeline } from "./timeline.ts"
+import type { Timeline } from "../world/timeline.ts"
 
 /**
  * A process as its operating system runs it: a monotonic clock of its own, with an origin that no other process shares,

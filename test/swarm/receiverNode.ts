@@ -11,7 +11,7 @@ import {
   type StoreIntent
 } from "@pure-link/wire"
 import { Alarm } from "./alarm.ts"
-import { Chance } from "./chance.ts"
+import { Chance } from "../world/chance.ts"
 import { receiverFaults } from "./fault.ts"
 import type { InboxDisk } from "./inboxDisk.ts"
 import { LostRules } from "./lostRules.ts"
@@ -215,8 +215,14 @@ export class ReceiverNode {
     world.note(`receiver says ${describe(event)}`)
     tally.add(event._tag === "RunEnded" ? `event RunEnded ${event.cause}` : `event ${event._tag}`)
     if (event._tag === "Violation") throw new Violation(`an honest sender was said to break a rule: ${event.detail}`)
-    if (event._tag === "RunRestored") this.#memoRules.handleRestored(event.run)
-    if (event._tag === "RunEnded") this.#memoRules.handleEnded(event.run)
+    if (event._tag === "RunRestored") {
+      this.#memoRules.handleRestored(event.run)
+      this.#lostRules.handleRestored(event.run)
+    }
+    if (event._tag === "RunEnded") {
+      this.#memoRules.handleEnded(event.run)
+      this.#lostRules.handleEnded(event.run)
+    }
     if (event._tag === "PathValidated") this.#paths.handleValidated(runPrefixOf(event.run), event.address)
     if (event._tag !== "RefusalBegan") return
     if (event.reason === RefusalReason.retiredGeneration) this.#memoRules.handleRetired(event.run)

@@ -10,7 +10,7 @@ import {
   readChallenge,
   readResponse
 } from "@pure-link/wire"
-import { suite } from "./suite.ts"
+import { quickSuite as suite } from "../world/quickSuite.ts"
 
 /**
  * What a machine puts into the packets that it seals, overheard at the moment of sealing, before any key hides it. So a

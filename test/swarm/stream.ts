@@ -1,5 +1,5 @@
 import type { Id64, StreamName } from "@pure-link/wire"
-import type { Chance } from "./chance.ts"
+import type { Chance } from "../world/chance.ts"
 import { type Entry, Generation, id64 } from "./history.ts"
 import { OutboxDisk } from "./outboxDisk.ts"
 

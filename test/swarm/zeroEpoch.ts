@@ -8,7 +8,7 @@ import {
   tagLength,
   validateBody
 } from "@pure-link/wire"
-import { suite } from "./suite.ts"
+import { quickSuite as suite } from "../world/quickSuite.ts"
 import { Violation } from "./violation.ts"
 
 /**

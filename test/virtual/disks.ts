@@ -11,7 +11,7 @@ import {
   type StreamName
 } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
-import { checkRecord, recordOf } from "./record.ts"
+import { checkRecord, recordOf } from "../world/record.ts"
 
 /**
  * An outbox and an inbox that outlive their processes and keep no bytes: a record follows from its number and size, and

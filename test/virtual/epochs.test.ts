@@ -7,8 +7,8 @@ import { dataKey, epochSecret, type EpochLimits, nodeSuite, type Pair, staticSec
 import { makeMemoMemory } from "@pure-link/store"
 import { type Epoch, epochBitsOf, Kind, type Micros, PacketHeader } from "@pure-link/wire"
 import { Device, Hub, keysOf, MachineWorld, millisecond, second } from "./machines.ts"
-import { SpySuite } from "./spySuite.ts"
-import { alike } from "./record.ts"
+import { SpySuite } from "../world/spySuite.ts"
+import { alike } from "../world/record.ts"
 
 const deviceKeys = keysOf(401)
 const hubKeys = keysOf(402)

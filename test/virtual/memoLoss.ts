@@ -6,9 +6,9 @@ import { keyPair, type KeyPair, type Pair, seededEntropy, staticSecret } from "@
 import { makeMemoMemory } from "@pure-link/store"
 import type { Micros } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
-import { Chance } from "./chance.ts"
+import { Chance } from "../world/chance.ts"
 import { Device, Hub, MachineWorld, millisecond, second } from "./machines.ts"
-import { quickSuite } from "./quickSuite.ts"
+import { quickSuite } from "../world/quickSuite.ts"
 
 const roundTrip: Micros = 40 * millisecond
 const keysOf = (seed: number): KeyPair => keyPair(quickSuite, seededEntropy(seed))
@@ -56,7 +56,7 @@ const liveWorld = (count: number, seed: number) => {
       flights: 256
     })
   })
-  for (const device of devices) world.network.at(chance.below(4 * second), () => device.append([61]))
+  for (const device of devices) world.network.at(chance.between(0, 4 * second), () => device.append([61]))
   world.until("first records", () => hub.inbox.recordsStored === count, 60 * second)
   world.pass(second)
   assert(devices.every((device) => device.stored.n === 1))
@@ -74,7 +74,7 @@ export const memoLoss = (count: number, seed: number, wallClock: () => number): 
   const lostPerSecond: Array<number> = []
   for (const device of devices) {
     device.onStored = (_, at) => storedAt.push(at - restartedAt)
-    world.network.at(restartedAt + chance.below(100 * millisecond), () => device.append([61]))
+    world.network.at(restartedAt + chance.between(0, 100 * millisecond), () => device.append([61]))
   }
   while (storedAt.length < count && world.now < restartedAt + 30 * second) {
     const before = hub.machine.counters.lostSent

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import { appendSizes, device, hub, hubAddress, hubKeys, millisecond, outbox, play, readings, second } from "./nodes.ts"
-import { alike, checkRecord } from "./record.ts"
+import { alike, checkRecord } from "../world/record.ts"
 
 const records = 1_500
 const link = { delayMicros: 50 * millisecond }

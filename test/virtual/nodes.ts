@@ -16,7 +16,7 @@ import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import type { Process } from "./process.ts"
-import { recordOf } from "./record.ts"
+import { recordOf } from "../world/record.ts"
 
 export const second: Micros = 1_000_000
 export const millisecond: Micros = 1_000

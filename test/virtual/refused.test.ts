@@ -25,7 +25,7 @@ import {
   toHub,
   watchLeaving
 } from "./nodes.ts"
-import { alike, checkRecord } from "./record.ts"
+import { alike, checkRecord } from "../world/record.ts"
 
 const roundTrip: Micros = 100 * millisecond
 const link = { delayMicros: roundTrip / 2 }

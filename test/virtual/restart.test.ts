@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { makeMemoMemory } from "@pure-link/store"
 import type { Micros, RecordNumber } from "@pure-link/wire"
-import { Chance } from "./chance.ts"
+import { Chance } from "../world/chance.ts"
 import { CountingSuite, Device, Hub, keysOf, MachineWorld, millisecond, second } from "./machines.ts"
 
 const oneWay: Micros = 50 * millisecond
@@ -53,7 +53,7 @@ class RestartWorld extends MachineWorld {
   /** The process dies and is started again after a while, with its memo or with none; nobody else computes meanwhile. */
   restart(withMemo: boolean): void {
     this.hub.die()
-    this.pass(this.chance.below(400 * millisecond))
+    this.pass(this.chance.between(0, 400 * millisecond))
     this.memo = withMemo ? this.memo.copy() : makeMemoMemory()
     this.hub.start(this.memo.memo)
   }
@@ -89,10 +89,10 @@ const moments: Record<string, (seed: number, withMemo: boolean) => Figures> = {
     const device = world.devices[0]!
     device.append(sizesOf(world, 50))
     world.until("idle", () => device.stored.n === 50, 10 * second)
-    world.pass(world.chance.below(20 * second))
+    world.pass(world.chance.between(0, 20 * second))
     world.restart(withMemo)
-    world.pass(world.chance.below(30 * second))
-    device.append(sizesOf(world, 1 + world.chance.below(30)))
+    world.pass(world.chance.between(0, 30 * second))
+    device.append(sizesOf(world, world.chance.between(1, 30)))
     return recover(world)
   },
   "a full window": (seed, withMemo) => {
@@ -107,7 +107,7 @@ const moments: Record<string, (seed: number, withMemo: boolean) => Figures> = {
     const device = world.devices[0]!
     world.hub.commitMicros = Infinity
     device.append(sizesOf(world, 1_000))
-    world.pass(2 * second + world.chance.below(3 * second))
+    world.pass(2 * second + world.chance.between(0, 3 * second))
     assert.isAtMost(device.link.status.inFlight, 47, "the sender waits for credit, and asks")
     world.hub.commitMicros = undefined
     world.restart(withMemo)
@@ -116,23 +116,23 @@ const moments: Record<string, (seed: number, withMemo: boolean) => Figures> = {
   "a sender of small records": (seed, withMemo) => {
     const world = new RestartWorld(seed, 1)
     const device = world.devices[0]!
-    const every = 1 + world.chance.below(40)
+    const every = world.chance.between(1, 40)
     const append = () => {
       device.append([61])
       world.network.at(world.now + every * millisecond, append)
     }
     append()
-    world.pass(second + world.chance.below(second))
+    world.pass(second + world.chance.between(0, second))
     world.restart(withMemo)
     return recover(world)
   }
 }
 
 /** Windows are full and double each round trip. */
-const duringTransfer = (world: RestartWorld): Micros => 250 * millisecond + world.chance.below(300 * millisecond)
+const duringTransfer = (world: RestartWorld): Micros => 250 * millisecond + world.chance.between(0, 300 * millisecond)
 
 const sizesOf = (world: RestartWorld, count: number): ReadonlyArray<number> =>
-  Array.from({ length: count }, () => [61, 300, 1_013][world.chance.below(3)]!)
+  Array.from({ length: count }, () => world.chance.pick([61, 300, 1_013]))
 
 const seeds = Array.from({ length: 20 }, (_, i) => i + 1)
 const inMillis = (micros: Micros): string => `${(micros / millisecond).toFixed(1)} ms`
@@ -160,7 +160,8 @@ describe("a receiver that was killed", () => {
   }
 
   it("serves three outputs of one node at once with its memo", () => {
-    const all = seeds.map((seed) => {
+    const few = seeds.slice(0, 5)
+    const all = few.map((seed) => {
       const world = new RestartWorld(seed, 3)
       for (const device of world.devices) device.append(sizesOf(world, 1_500))
       world.pass(duringTransfer(world))
@@ -174,9 +175,7 @@ describe("a receiver that was killed", () => {
       return figures
     })
     const micros = Math.max(...all.map(({ micros }) => micros))
-    console.log(
-      `restart with memo, three outputs, ${seeds.length} seeds: at most ${inMillis(micros)}, 0 LOST, 0 X25519`
-    )
+    console.log(`restart with memo, three outputs, ${few.length} seeds: at most ${inMillis(micros)}, 0 LOST, 0 X25519`)
   })
 })
 
@@ -192,7 +191,7 @@ describe("a device that sleeps", () => {
         const device = world.devices[0]!
         device.append(sizesOf(world, 50))
         world.until("idle", () => device.stored.n === 50, 10 * second)
-        const nap = world.chance.below(hour)
+        const nap = world.chance.between(0, hour)
         world.pass(sleep - nap)
         if (isRestarted) world.restart(true)
         world.pass(nap)

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import { createHash } from "node:crypto"
 import { appendSizes, device, hub, millisecond, outbox, play, readings, second, toHub, Windows } from "./nodes.ts"
 import { Process } from "./process.ts"
-import { alike } from "./record.ts"
+import { alike } from "../world/record.ts"
 
 const link = { delayMicros: 50 * millisecond }
 const roundTrip = 2 * link.delayMicros

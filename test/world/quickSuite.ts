@@ -1,9 +1,10 @@
 import type { CryptoSuite, PacketKey } from "@pure-link/keys"
 
 /**
- * A suite for worlds with ten thousand peers, in which cryptography would take most of the time: sums modulo a prime
- * stand in for X25519 and a mixing function for SHA-256 and AES-GCM. Sizes, counts and who can open what are as they
- * would be among those who do not cheat; bodies travel in the clear.
+ * A suite for worlds that rotate epochs all the time or have ten thousand peers, in which cryptography would take most of the
+ * time: products modulo a prime stand in for X25519 and a mixing function for SHA-256 and AES-GCM. Sizes, counts and who
+ * can open what are as they would be among those who do not cheat; bodies travel in the clear. The real ones are tested in
+ * `packages/keys`.
  */
 const prime = 2n ** 255n - 19n
 
