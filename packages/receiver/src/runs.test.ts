@@ -58,6 +58,27 @@ describe("runs", () => {
     assert.strictEqual(world.receiver.counters.runsEvicted, 1)
   })
 
+  it("that hold nothing leave what a live run holds alone when they are evicted", () => {
+    const { world, peer } = live()
+    // Recorded first packets of former processes, whose lives are over: their records are stored.
+    const lives = [{ life: 5n, first: 1 }]
+    const former = Array.from({ length: 80 }, () => new ScriptedPeer(world, { identity: peer.identity, lives }))
+    const replays = former.map((run) => run.seal([run.stream, run.records(1, content(1, 10))], { long: true }))
+    peer.send([peer.records(1, content(1, 10))])
+    world.store()
+    peer.send([peer.records(3, content(3, 10))])
+    const { replyRun } = peer.answers().at(-1)!
+    for (const packet of replays) {
+      peer.deliver(packet, peer.from)
+      world.now += second
+    }
+    assert.isAbove(world.receiver.counters.runsEvicted, 10)
+    peer.send([peer.records(2, content(2, 10))])
+    assert.strictEqual(peer.answers().at(-1)!.replyRun, replyRun)
+    world.store()
+    assert.strictEqual(storedContents(world).length, 3)
+  })
+
   it("never evict a live one for replayed starts", () => {
     const { world, peer } = live()
     for (let i = 0; i < 20; i++) {

@@ -67,6 +67,21 @@ describe("reply runs", () => {
     assert.deepStrictEqual(allRecords(bench.transmit()), [])
   })
 
+  it("takes such an answer, which may be an old one again, for no sign of life", () => {
+    const bench = established()
+    bench.append(same(900, 1))
+    bench.transmit()
+    let silences = 0
+    for (let i = 0; i < 40; i++) {
+      bench.runUntil(bench.now + 300_000)
+      // Another reply run each time: the sender remembers the windows of few.
+      bench.hear(bench.peer.answer([list("Ack", 0)], { replyRun: 0x100n + BigInt(i), number: 0 }))
+      silences = bench.eventTags().filter((tag) => tag === "Silent").length
+    }
+    assert.strictEqual(silences, 1)
+    assert.strictEqual(bench.link.counters.silentRecoveries, 1)
+  })
+
   it("lets a second switch within a round trip wait for a later answer", () => {
     const bench = established()
     bench.append(same(900, 1))
