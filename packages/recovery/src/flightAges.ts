@@ -83,8 +83,10 @@ export class FlightAges {
     this.learnFrom(from)
   }
 
-  handleMeasured(): void {
-    this.#owesSample = false
+  /** Whether the round trip of this flight is a sample; then none is owed any more. */
+  measures(number: PacketNumber): boolean {
+    if (this.teaches(number)) this.#owesSample = false
+    return this.teaches(number)
   }
 
   /** Flights below this number teach nothing any more. */

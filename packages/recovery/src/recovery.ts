@@ -354,8 +354,8 @@ export class Recovery {
   #conclude(now: Micros, largest: PacketNumber, delay: Micros): void {
     const oldest = this.#smallestSettled
     this.#ages.handleSettled(now, oldest, this.#flights.sentAt(oldest), this.#flights.next)
-    if (this.#largestSettled === largest && largest !== this.#largestGivenUp && this.#ages.teaches(largest))
-      this.#measure(now, largest, delay)
+    const isMeasured = this.#largestSettled === largest && largest !== this.#largestGivenUp
+    if (isMeasured && this.#ages.measures(largest)) this.#measure(now, largest, delay)
     this.#largestAcknowledged = Math.max(this.#largestAcknowledged, this.#largestSettled)
     this.#learnFromLate(now, this.outcome.late)
     this.#learnFromLate(now, this.outcome.lateSeen)
@@ -377,7 +377,6 @@ export class Recovery {
       this.#pathMtu.handleRoundTrip(now)
     }
     this.rtt.update(Math.max(1, now - this.#flights.sentAt(number)), delay)
-    this.#ages.handleMeasured()
     this.#told.measured(now, this.rtt)
   }
 

@@ -321,18 +321,6 @@ describe("a memo in a real file", () => {
     })
   )
 
-  it.effect("takes the place of what is something else, which is kept, where nobody else has the name", () =>
-    Effect.gen(function* () {
-      const file = join(yield* temporaryFolder, "inbox.db.memo")
-      writeFileSync(file, "dear diary")
-      const options = { file, publicKey: new Uint8Array(32).fill(9), movesAside: true }
-      const memo = yield* Effect.provide(Memo, MemoFile.layer(options))
-      const { rebuilt } = memo
-      assert.match(rebuilt!, /no memo, is kept as .*inbox\.db\.memo\.bad/)
-      assert.strictEqual(readFileSync(`${file}.bad`, "utf8"), "dear diary")
-    })
-  )
-
   it.effect("is never made of what is something else: a typed error says what to do, and nothing is touched", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
@@ -348,6 +336,13 @@ describe("a memo in a real file", () => {
         assert.deepStrictEqual(readFileSync(file), bytes)
         assert.strictEqual(statSync(file).mode & 0o777, 0o644)
       }
+      // Where nobody else has the name, what is there is kept under another.
+      const options = { file: join(folder, "precious"), publicKey: new Uint8Array(32).fill(9), movesAside: true }
+      assert.match(
+        (yield* Effect.provide(Memo, MemoFile.layer(options))).rebuilt!,
+        /no memo, is kept as .*precious\.bad/
+      )
+      assert.deepStrictEqual(readFileSync(join(folder, "precious.bad")), Buffer.from([0x89, 0x50, 0x4e]))
       mkdirSync(join(folder, "folder"))
       assert.deepInclude(yield* open("folder"), { reason: "permission" })
       assert.deepInclude(yield* open("no/such/folder"), { reason: "permission" })
