@@ -76,7 +76,6 @@ export const floor: ReadonlyArray<string> = [
   "receiver pathsGivenUp",
   "receiver memoFailures",
   "receiver forgedPackets",
-  "receiver dropped expired epoch",
   "sender runsLost",
   "sender lostIgnored",
   "sender pathsChanged",
