@@ -1,6 +1,6 @@
 /**
- * Senders whose address changes under them (spec §13): thousands of times, every 300 ms in the middle of a transfer, to
- * another IP, while answers are lost. PURE_LINK_REBINDINGS=10000 makes it ten thousand.
+ * Senders whose address changes under them (spec §13): ten thousand times, every 300 ms in the middle of a transfer, to
+ * another IP, while answers are lost. PURE_LINK_REBINDINGS changes how many times.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Input, Inputs, LinkNode, Output } from "@pure-link/link"
@@ -15,7 +15,7 @@ import { Process } from "./process.ts"
 import { type Reachable, reachableFrom } from "./reachable.ts"
 import { alike } from "../world/record.ts"
 
-const rebindings = Number(process.env["PURE_LINK_REBINDINGS"] ?? 3_000)
+const rebindings = Number(process.env["PURE_LINK_REBINDINGS"] ?? 10_000)
 
 describe(`${rebindings} rebindings, a third of them never answered`, () => {
   it("leave tables and timers as they were", () => {

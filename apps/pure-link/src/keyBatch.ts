@@ -4,9 +4,9 @@
  */
 import { type KeyPair, formatKeyFile } from "@pure-link/keys"
 import * as Effect from "effect/Effect"
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, writeSync } from "node:fs"
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, unlinkSync, writeSync } from "node:fs"
 import { open } from "node:fs/promises"
-import { join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { badInput, type Failure } from "./failure.ts"
 
 /** A key pair with the name that its file has without `.key`, which may be its source's name too. */
@@ -52,16 +52,34 @@ export const writeKeyBatch = (
   })
 
 const filesIn = (directory: string): Set<string> => {
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectory(resolve(directory))
   return new Set(readdirSync(directory))
+}
+
+/** Level by level: a recursive `mkdirSync` never ends where the system makes no directories, as in /proc. */
+const makeDirectory = (path: string): void => {
+  if (existsSync(path)) return
+  makeDirectory(dirname(path))
+  mkdirSync(path, { mode: 0o700 })
 }
 
 /** Written at once and synced afterwards, in which the disk finds most of them done already. */
 const writeAll = async (directory: string, made: ReadonlyArray<NamedKeys>): Promise<void> => {
-  for (const { file, keys } of made) {
-    const descriptor = openSync(file, "wx", 0o600)
-    writeSync(descriptor, formatKeyFile(keys))
-    closeSync(descriptor)
+  let written = 0
+  try {
+    for (const { file, keys } of made) {
+      const descriptor = openSync(file, "wx", 0o600)
+      written += 1
+      try {
+        writeSync(descriptor, formatKeyFile(keys))
+      } finally {
+        closeSync(descriptor)
+      }
+    }
+  } catch (cause) {
+    // Nobody was told of these keys: without them the next try finds the names free.
+    for (const { file } of made.slice(0, written)) unlinkSync(file)
+    throw cause
   }
   for (let from = 0; from < made.length; from += atOnce) {
     await Promise.all(made.slice(from, from + atOnce).map(({ file }) => sync(file)))
@@ -77,8 +95,12 @@ const sync = async (file: string): Promise<void> => {
   await handle.close()
 }
 
-const cannotWrite = (directory: string, cause: unknown): Failure =>
-  badInput(
-    `cannot write key files into ${directory} (${(cause as NodeJS.ErrnoException).code ?? String(cause)}); ` +
-      "choose a directory that you may write to with --directory"
+const cannotWrite = (directory: string, cause: unknown): Failure => {
+  const { code } = cause as NodeJS.ErrnoException
+  return badInput(
+    `cannot write key files into ${directory} (${code ?? String(cause)}), and none was kept; ` +
+      (code === "ENOSPC" || code === "EDQUOT"
+        ? "make room on the disk, or choose another one with --directory"
+        : "choose a directory that you may write to with --directory")
   )
+}
