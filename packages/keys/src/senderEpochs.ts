@@ -120,7 +120,7 @@ export class SenderEpochs {
     const { forged, sealed, since: begunAt } = this.current.use
     const { lifetimeMicros, mostForged, packets } = this.limits
     const isOld = now - begunAt >= lifetimeMicros
-    // An idle link may have missed the one answer that confirms, and its receiver keeps an old epoch for an OFFER only.
+    // An idle link may have missed the one answer that confirms; its old epoch is to end all the same.
     const restsFrom = confirmedAt === never && isOld ? begunAt : confirmedAt
     if (now < restsFrom + Math.min(restingTimeouts * probeTimeout, formerEpochLife)) return false
     return isOld || sealed >= packets || 2 * forged >= mostForged

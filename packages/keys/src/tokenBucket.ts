@@ -23,9 +23,4 @@ export class TokenBucket {
     this.#tokens -= 1
     return true
   }
-
-  /** Gives one back: what it was taken for proved genuine. */
-  giveBack(): void {
-    this.#tokens = Math.min(this.#most, this.#tokens + 1)
-  }
 }

@@ -100,7 +100,7 @@ export const refusalRemedy = (reason: RefusalReason): string => {
     case RefusalReason.recordsGone:
       return (
         "the receiver's inbox lacks records that this outbox no longer holds; restore a newer copy of the inbox, " +
-        "or send from a new outbox, which starts anew there"
+        "stop a second receiver that runs on a copy of it, or send from a new outbox, which starts anew there"
       )
     case RefusalReason.retiredGeneration:
       return (

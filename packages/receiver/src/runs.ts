@@ -59,7 +59,7 @@ export class Runs {
     return secret === undefined ? undefined : dataKey(this.options.suite, secret, peer.pair, run, 0)
   }
 
-  /** A provisional run; the peer's oldest one is evicted for it. Undefined when 4 live runs have its prefix. */
+  /** A provisional run; of too many of the peer one is evicted for it. Undefined when 4 live runs have its prefix. */
   begin(now: Micros, peer: Peer, run: Id64): ReceiverRun | undefined {
     const prefix = runPrefixOf(run)
     const equals = peer.runs.filter((known) => known.prefix === prefix)
