@@ -23,7 +23,9 @@ export default defineConfig({
       {
         test: { name: "pure-link", root: "apps/pure-link", include: ["{src,test}/**/*.test.ts"], testTimeout: 120_000 }
       },
+      { test: { name: "native", root: "native", include: ["test/**/*.test.ts"] } },
       { test: { name: "sim", root: "apps/sim", include: ["src/**/*.test.ts"] } },
+      { test: { name: "bench", root: "apps/bench", include: ["src/**/*.test.ts"] } },
       { test: { name: "whole", root: "test", include: ["**/*.test.ts"], testTimeout: 900_000, fileParallelism: false } }
     ]
   }

@@ -59,7 +59,7 @@ const checkAcknowledged = (bytes: Uint8Array, start: number, frame: Frame): void
 
 const checkRecords = (bytes: Uint8Array, start: number, next: number, frame: Frame): void => {
   const reader = new RecordsReader()
-  reader.read(bytes, start)
+  reader.read(bytes, start, next)
   let at = reader.dataStart
   for (let i = 0; i < reader.count; i++) at += reader.length(i)
   assert(at === next, "the parts do not end where the frame does")

@@ -134,7 +134,8 @@ export class ReceiverNode {
     const { replayed, "not authentic": refused } = machine.counters.dropped
     const { runsBegun } = machine.counters
     const check = intact && sent!.run !== 0n ? this.#memoRules.before(sent!, from, machine.counters) : undefined
-    const opened = machine.handleDatagram(this.process.now, bytes, 0, bytes.length, from)
+    const datagrams = { bytes, starts: Uint32Array.of(0), ends: Uint32Array.of(bytes.length), from: [from] }
+    const opened = machine.handleBatch(this.process.now, datagrams, 0, 1) === 1
     if (delivery.origin === "forged" && (opened || this.#standing !== before))
       throw new Violation(`a packet that was made up ${opened ? "opened" : `made ${before} ${this.#standing}`}`)
     if (intact) this.#checkCopies(sent!.id, opened, machine.counters.dropped.replayed > replayed)

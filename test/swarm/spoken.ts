@@ -1,4 +1,4 @@
-import { type CryptoSuite, type PacketKey } from "@pure-link/keys"
+import { type CryptoSuite, type PacketKey, SinglePacketKey } from "@pure-link/keys"
 import {
   type Epoch,
   FrameCursor,
@@ -26,6 +26,26 @@ export interface Spoken {
   readonly response: Id64 | undefined
 }
 
+class OverheardKey extends SinglePacketKey {
+  readonly #key: PacketKey
+  readonly #listen: PacketKey["seal"]
+
+  constructor(key: PacketKey, listen: PacketKey["seal"]) {
+    super()
+    this.#key = key
+    this.#listen = listen
+  }
+
+  seal(bytes: Uint8Array, start: number, bodyStart: number, bodyEnd: number, number: PacketNumber): void {
+    this.#listen(bytes, start, bodyStart, bodyEnd, number)
+    this.#key.seal(bytes, start, bodyStart, bodyEnd, number)
+  }
+
+  open(bytes: Uint8Array, start: number, bodyStart: number, end: number, number: PacketNumber): boolean {
+    return this.#key.open(bytes, start, bodyStart, end, number)
+  }
+}
+
 /** A suite whose packet keys are overheard. */
 export class Overheard {
   /** What was sealed last. */
@@ -38,13 +58,9 @@ export class Overheard {
   }
 
   #overhear(key: PacketKey): PacketKey {
-    return {
-      seal: (bytes, start, bodyStart, bodyEnd, number) => {
-        this.last = bytes[start]! >> 6 === Kind.lost ? nothing : this.#listen(bytes, bodyStart, bodyEnd, number)
-        key.seal(bytes, start, bodyStart, bodyEnd, number)
-      },
-      open: (bytes, start, bodyStart, end, number) => key.open(bytes, start, bodyStart, end, number)
-    }
+    return new OverheardKey(key, (bytes, start, bodyStart, bodyEnd, number) => {
+      this.last = bytes[start]! >> 6 === Kind.lost ? nothing : this.#listen(bytes, bodyStart, bodyEnd, number)
+    })
   }
 
   #listen(bytes: Uint8Array, start: number, end: number, number: PacketNumber): Spoken {

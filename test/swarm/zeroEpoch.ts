@@ -68,8 +68,8 @@ export class ZeroEpoch {
     this.#cursor.reset(bytes, start, end)
     while (this.#cursor.next()) {
       if (this.#cursor.type < FrameType.partOpen) continue
-      this.#reader.read(bytes, this.#cursor.start)
-      for (let i = 0; i < this.#reader.count; i++) total += this.#reader.length(i)
+      this.#reader.read(bytes, this.#cursor.start, this.#cursor.end)
+      total += this.#reader.total
     }
     return total
   }

@@ -17,10 +17,11 @@ const importLaw: Record<string, ReadonlyArray<string>> = {
   receiver: ["wire", "keys", "trace"],
   ports: ["wire", "keys"],
   link: ["wire", "keys", "trace", "recovery", "sender", "receiver", "ports"],
-  udp: ["wire", "ports"],
+  udp: ["wire", "keys", "ports", "native"],
   store: ["wire", "keys", "ports"],
   "virtual-net": ["wire", "ports"],
   sim: ["wire", "keys", "trace", "recovery", "ports", "link", "store", "virtual-net"],
+  bench: ["wire", "keys", "recovery", "ports", "link", "udp", "store", "native"],
   "pure-link": ["wire", "keys", "recovery", "ports", "link", "udp", "store"]
 }
 
@@ -31,7 +32,7 @@ const systemLaw: Record<string, RegExp> = {
   trace: /^$/,
   recovery: /^node:assert\/strict$/,
   sender: /^node:(buffer|assert\/strict)$/,
-  receiver: /^node:assert\/strict$/,
+  receiver: /^node:(buffer|assert\/strict)$/,
   ports: /^$/,
   link: /^node:(crypto|assert\/strict)$/,
   "virtual-net": /^node:assert\/strict$/

@@ -1,4 +1,4 @@
-import type { CryptoSuite, PacketKey } from "@pure-link/keys"
+import { type CryptoSuite, SinglePacketKey } from "@pure-link/keys"
 
 /**
  * A suite for worlds that rotate epochs all the time or have ten thousand peers, in which cryptography would take most of the
@@ -44,11 +44,12 @@ const mixed = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   return out
 }
 
-class QuickKey implements PacketKey {
+class QuickKey extends SinglePacketKey {
   readonly #material: Uint8Array
   readonly #number = new Uint8Array(8)
 
   constructor(material: Uint8Array) {
+    super()
     this.#material = material.slice()
   }
 

@@ -3,6 +3,7 @@
  * the lines of a CSV file of US postal codes (the npm package vega-datasets). Afterwards the inbox is compared with the
  * file, record by record.
  */
+import { inboxRecords, lastPositionOf } from "@pure-link/ports"
 import { readInbox } from "@pure-link/store"
 import * as Effect from "effect/Effect"
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
@@ -84,9 +85,9 @@ const compare = (store: string, lines: ReadonlyArray<Buffer>) =>
     let outOfOrder = 0
     let previous = 0
     for (let after = 0; ;) {
-      const records = yield* reader.read(input, after, { records: 4_096, bytes: 4_194_304 })
-      if (records.length === 0) break
-      for (const { bytes, number } of records) {
+      const batch = yield* reader.read(input, after, { records: 4_096, bytes: 4_194_304 })
+      if (batch.sizes.length === 0) break
+      for (const { bytes, number } of inboxRecords(batch)) {
         stored += 1
         if (seen.has(number)) duplicates += 1
         if (number !== previous + 1) outOfOrder += 1
@@ -94,7 +95,7 @@ const compare = (store: string, lines: ReadonlyArray<Buffer>) =>
         previous = number
         found.add(bytes)
       }
-      after = records[records.length - 1]!.position
+      after = lastPositionOf(batch)
     }
     return { stored, duplicates, missing: lines.length - seen.size, outOfOrder, same: found.value === wanted.value }
   }).pipe(Effect.scoped, Effect.runPromise)

@@ -14,7 +14,7 @@ export const ExitCode = {
   store: 4,
   /** The outbox was restored or cloned, or the inbox is behind it. */
   forked: 5,
-  /** The address cannot be bound or resolved. */
+  /** The address cannot be bound or resolved, or nothing passes. */
   network: 6,
   /** Interrupted before everything was stored; what was appended waits in the outbox. */
   interrupted: 130
@@ -27,6 +27,8 @@ export class Failure extends Data.TaggedError("Failure")<{ readonly exit: number
 }
 
 export const badInput = (text: string): Failure => new Failure({ exit: ExitCode.badInput, text })
+
+export const badNetwork = (text: string): Failure => new Failure({ exit: ExitCode.network, text })
 
 const exitOf: Record<string, number> = {
   StoreError: ExitCode.store,

@@ -3,9 +3,16 @@
  */
 import { nodeSuite } from "@pure-link/keys"
 import { LinkNode, StreamType } from "@pure-link/link"
-import { Cryptography, Entropy } from "@pure-link/ports"
+import { Entropy } from "@pure-link/ports"
 import { Policies } from "@pure-link/recovery"
-import { DatagramSocketNode, type Endpoint, type EndpointError, parseEndpoint, resolveHost } from "@pure-link/udp"
+import {
+  CryptographySystem,
+  DatagramSocketSystem,
+  type Endpoint,
+  type EndpointError,
+  parseEndpoint,
+  resolveHost
+} from "@pure-link/udp"
 import { type Address, longestName } from "@pure-link/wire"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -64,13 +71,11 @@ export const atLeastOne = (flag: string, value: number): Effect.Effect<number, F
 
 export const suite = nodeSuite
 
-/** Sockets, keys, entropy and congestion control of a production node. */
-export const platform = Layer.mergeAll(
-  DatagramSocketNode.layer,
-  Cryptography.layerNode,
-  Entropy.layerSystem,
-  Policies.layerDefault
-)
+/** Sockets and cryptography of a production node: native where the machine has that, else Node's own. */
+export const transport = Layer.mergeAll(DatagramSocketSystem.layer, CryptographySystem.layer)
+
+/** And its entropy and congestion control. */
+export const platform = Layer.mergeAll(transport, Entropy.layerSystem, Policies.layerDefault)
 
 /** The stream type of raw records: both ends must name the same input and the same format. */
 export const rawStream = (input: string, format: Format): Effect.Effect<StreamType<Uint8Array>, Failure> =>

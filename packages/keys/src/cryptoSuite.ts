@@ -23,6 +23,31 @@ export interface PacketKey {
    * as they were, when there is no room for a tag or the tag does not verify.
    */
   open(bytes: Uint8Array, start: number, bodyStart: number, end: number, number: PacketNumber): boolean
+  /**
+   * Seals the packets `from` to `to − 1` of a train: packet i stands at `slab[i * stride …]` and takes `lengths[i]` bytes,
+   * its tag included, after a header of `headerLength` bytes. Their numbers are `first`, `first + 1`, …
+   */
+  sealTrain(
+    slab: Uint8Array,
+    stride: number,
+    lengths: Uint32Array,
+    from: number,
+    to: number,
+    headerLength: number,
+    first: PacketNumber
+  ): void
+  /** Opens the packets `from` to `to − 1` of a table, each as `open` does, and notes in `opened` which did. */
+  openAll(bytes: Uint8Array, packets: SealedPackets, from: number, to: number, headerLength: number): void
+}
+
+/** Packets to be opened together, in columns; they lie in one slab. */
+export interface SealedPackets {
+  readonly starts: Uint32Array
+  /** Where each ends, its tag included. */
+  readonly ends: Uint32Array
+  readonly numbers: Float64Array
+  /** 1 for a packet that opened, 0 for one that did not. */
+  readonly opened: Uint8Array
 }
 
 /** X25519 (RFC 7748) with the refusals of spec §6.1. */

@@ -4,9 +4,10 @@ import { expand, extract } from "@noble/hashes/hkdf.js"
 import { sha256 } from "@noble/hashes/sha2.js"
 import { type PacketNumber, tagLength } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
-import { type CryptoSuite, keyLength, type PacketKey, packetKeyMaterialLength } from "./cryptoSuite.ts"
+import { type CryptoSuite, keyLength, packetKeyMaterialLength } from "./cryptoSuite.ts"
 import { nonceLength, writeNonce } from "./nonce.ts"
 import { isAcceptable, isAllZero } from "./publicKey.ts"
+import { SinglePacketKey } from "./singlePacketKey.ts"
 
 /**
  * The readable reference: audited JavaScript that runs anywhere. Slow (an X25519 takes a millisecond or more), and the
@@ -35,12 +36,13 @@ export const nobleSuite: CryptoSuite = {
   packetKey: (material) => new NoblePacketKey(material)
 }
 
-class NoblePacketKey implements PacketKey {
+class NoblePacketKey extends SinglePacketKey {
   private readonly key: Uint8Array
   private readonly iv: Uint8Array
   private readonly nonce = new Uint8Array(nonceLength)
 
   constructor(material: Uint8Array) {
+    super()
     assert(material.length === packetKeyMaterialLength)
     this.key = material.slice(0, 16)
     this.iv = material.slice(16)

@@ -11,9 +11,10 @@ import {
   hash,
   type KeyObject
 } from "node:crypto"
-import { type CryptoSuite, keyLength, type PacketKey, packetKeyMaterialLength } from "./cryptoSuite.ts"
+import { type CryptoSuite, keyLength, packetKeyMaterialLength } from "./cryptoSuite.ts"
 import { nonceLength, writeNonce } from "./nonce.ts"
 import { isAcceptable, isAllZero } from "./publicKey.ts"
+import { SinglePacketKey } from "./singlePacketKey.ts"
 
 /**
  * The suite on OpenSSL through node:crypto, the default on Node. X25519 keys are raw bytes here and DER there: a fixed
@@ -79,12 +80,13 @@ function expand(pseudoRandomKey: Uint8Array, info: Uint8Array, length: number): 
 const algorithm = "aes-128-gcm"
 const withTag = { authTagLength: tagLength }
 
-class NodePacketKey implements PacketKey {
+class NodePacketKey extends SinglePacketKey {
   private readonly key: KeyObject
   private readonly iv: Uint8Array
   private readonly nonce = new Uint8Array(nonceLength)
 
   constructor(material: Uint8Array) {
+    super()
     assert(material.length === packetKeyMaterialLength)
     this.key = createSecretKey(material.subarray(0, 16))
     this.iv = material.slice(16)

@@ -145,6 +145,22 @@ export class ReceiverEpochs {
   }
 
   /**
+   * Whether `count` more packets after this one, the newest, would change nothing but counts: it opened under the epoch that
+   * answers go under, and the limits are not near (spec §7.3, §7.6).
+   */
+  isSettled(number: PacketNumber, epoch: Epoch, count: number): boolean {
+    if (number !== this.largestOpened || epoch !== this.current.epoch || this.answering !== this.current) return false
+    return this.current.use.opened + count <= this.limits.mostPackets && !this.isSpent(epoch)
+  }
+
+  /** `count` packets opened under the current epoch, which `isSettled` said yes to; `last` is the newest. */
+  handleMoreOpened(last: PacketNumber, epoch: Epoch, count: number): void {
+    assert(epoch === this.current.epoch)
+    this.current.use.opened += count
+    this.largestOpened = last
+  }
+
+  /**
    * Whether an OFFER from a packet of this number and epoch (`carrier`) that opened counts, so that `handleOffer` would
    * compute keys for it (spec §7.2).
    */

@@ -43,6 +43,18 @@ export class ReplayWindow {
     this.words[this.wordOf(number)]! |= 1 << (number & 31)
   }
 
+  /** Remembers the numbers from `first` to `last`, all above the largest so far. */
+  markAll(first: PacketNumber, last: PacketNumber): void {
+    assert(first > this.highest && last >= first)
+    this.advance(last)
+    for (let number = first; number <= last;) {
+      const bit = number & 31
+      const count = Math.min(32 - bit, last - number + 1)
+      this.words[this.wordOf(number)]! |= (count === 32 ? -1 : (1 << count) - 1) << bit
+      number += count
+    }
+  }
+
   /** Forgets the numbers that the slots of highest + 1 … number stood for. */
   private advance(number: PacketNumber): void {
     if (number - this.highest >= this.depth) this.words.fill(0)

@@ -91,9 +91,16 @@ export class SenderEpochs {
     return this.keysOf(epoch).dataKey
   }
 
-  /** A packet was sealed under epoch 0 or the current one. */
-  handleSealed(epoch: Epoch): void {
-    this.keysOf(epoch).use.sealed++
+  /** So many packets were sealed under epoch 0 or the current one. */
+  handleSealed(epoch: Epoch, packets = 1): void {
+    this.keysOf(epoch).use.sealed += packets
+  }
+
+  /** How many more packets may be sealed under an epoch, 0 or the current one, before `wantsOffer` or `isSpent` change by it. */
+  packetsLeft(epoch: Epoch): number {
+    const { sealed } = this.keysOf(epoch).use
+    const { packets, mostPackets } = this.limits
+    return (sealed < packets ? Math.min(packets, mostPackets) : mostPackets) - sealed
   }
 
   /** An answer opened under this epoch. True: the first one under the current epoch, which is confirmed by it. */

@@ -1,6 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
-import { Cryptography, DatagramSocket, Entropy, type OpenSocket, SocketError } from "@pure-link/ports"
+import {
+  Cryptography,
+  DatagramSocket,
+  Entropy,
+  type OpenSocket,
+  ReceivedDatagrams,
+  SocketError
+} from "@pure-link/ports"
 import { Policies } from "@pure-link/recovery"
 import { Sim, VirtualNetwork } from "@pure-link/virtual-net"
 import { type Address, largestDatagram, type Micros, never } from "@pure-link/wire"
@@ -33,10 +40,12 @@ class ScriptedSocket implements OpenSocket {
     const bytes = Array.from({ length: count }, (_, i) => slab[i * stride + lengths[i]! - 1]!)
     this.sent.push({ to: to.host, count, bytes })
   }
-  receive(most: number, visit: (bytes: Uint8Array, from: Address) => void): number {
-    const taken = this.waiting.splice(0, most)
-    for (const { bytes, from } of taken) visit(bytes, from)
-    return taken.length
+  readonly #received = new ReceivedDatagrams(256, 65_536)
+  receive(most: number): ReceivedDatagrams {
+    this.#received.clear()
+    for (const { bytes, from } of this.waiting.splice(0, most)) this.#received.add(bytes, from)
+    this.#received.more = this.waiting.length > 0
+    return this.#received
   }
 }
 
@@ -52,18 +61,22 @@ class ScriptedSender implements SenderMachine {
     this.runPrefix = runPrefix
     this.#mine = mine
   }
-  handleDatagram(_now: Micros, bytes: Uint8Array): boolean {
-    if (bytes[9] === this.#mine) this.claimed.push(bytes[9])
-    return bytes[9] === this.#mine
+  handleDatagram(_now: Micros, bytes: Uint8Array, start: number): boolean {
+    const text = bytes[start + 9]!
+    if (text === this.#mine) this.claimed.push(text)
+    return text === this.#mine
   }
   handleTimeout(now: Micros): void {
     this.timeouts.push(now)
     this.at = never
   }
-  pollTransmit(_now: Micros, out: Uint8Array, offset: number): number {
-    if (this.backlog === 0) return 0
-    out[offset + 9] = this.backlog--
-    return 10
+  pollTrain(_now: Micros, slab: Uint8Array, stride: number, lengths: Uint32Array, most: number): number {
+    let count = 0
+    for (; count < most && this.backlog > 0; count++) {
+      slab[count * stride + 9] = this.backlog--
+      lengths[count] = 10
+    }
+    return count
   }
   deadline(): Micros {
     return this.at
@@ -86,8 +99,8 @@ class ScriptedReceiver implements ReceiverMachine {
   batches = 0
   due: Array<{ readonly text: number; readonly to: Address }> = []
   #waiting: Array<{ readonly text: number; readonly to: Address }> = []
-  handleDatagram(_now: Micros, bytes: Uint8Array, _start: number, _end: number, from: Address): void {
-    this.#waiting.push({ text: bytes[9]!, to: from })
+  handleBatch(_now: Micros, { bytes, starts, from: sources }: ReceivedDatagrams, from: number, to: number): void {
+    for (let i = from; i < to; i++) this.#waiting.push({ text: bytes[starts[i]! + 9]!, to: sources[i]! })
   }
   endBatch(): void {
     this.batches++
@@ -154,10 +167,11 @@ describe("Driver", () => {
   it("finds an output under the run prefix of its fresh run", () => {
     const machine = new ScriptedSender(5, 1)
     const { driver, socket } = driverWith(driven(machine))
-    machine.pollTransmit = () => {
+    machine.pollTrain = (_now, _slab, _stride, lengths) => {
       if (machine.runPrefix === 6) return 0
       machine.runPrefix = 6
-      return 10
+      lengths[0] = 10
+      return 1
     }
     driver.turn(0)
     socket.waiting = [{ bytes: answer(6, 1), from: place("peer") }]
@@ -172,9 +186,9 @@ describe("Driver", () => {
     const [machine, other] = [new ScriptedSender(5, 1), new ScriptedSender(5, 2)]
     const { driver, socket } = driverWith(driven(other), driven(machine))
     const { handleDatagram } = machine
-    machine.handleDatagram = (now, bytes) => {
-      if (bytes[0] === 0xc0 && handleDatagram.call(machine, now, bytes)) machine.runPrefix = 6
-      return handleDatagram.call(machine, now, bytes)
+    machine.handleDatagram = (now, bytes, start) => {
+      if (bytes[start] === 0xc0 && handleDatagram.call(machine, now, bytes, start)) machine.runPrefix = 6
+      return handleDatagram.call(machine, now, bytes, start)
     }
     const from = place("peer")
     const lost = answer(5, 1)
@@ -269,18 +283,18 @@ describe("Driver", () => {
     assert.strictEqual(driver.deadline(10), 1_010)
   })
 
-  it("writes each datagram into a slot that holds the largest one", () => {
+  it("asks for as many datagrams as its slab has slots, each for the largest one", () => {
     const machine = new ScriptedSender(1)
-    const offsets: Array<number> = []
-    let left = 3
-    machine.pollTransmit = (_now, out, offset) => {
-      if (left-- <= 0) return 0
-      offsets.push(offset)
-      assert.isAtLeast(out.length - offset, largestDatagram)
-      return largestDatagram
+    let asked = 0
+    machine.pollTrain = (_now, slab, stride, lengths, most) => {
+      if (asked++ > 0) return 0
+      assert.strictEqual(stride, largestDatagram)
+      assert.isAtLeast(slab.length, most * stride)
+      assert.isAtLeast(lengths.length, most)
+      return 0
     }
     driverWith(driven(machine)).driver.turn(0)
-    assert.deepStrictEqual(offsets, [0, largestDatagram, 2 * largestDatagram])
+    assert.strictEqual(asked, 1)
   })
 })
 

@@ -3,8 +3,16 @@
  * and sends what they have to say, all within bounds. `LinkNode` decides when turns happen; nothing here is an Effect
  * (spec §9, §10).
  */
-import type { OpenSocket } from "@pure-link/ports"
-import { type Address, largestDatagram, type Micros, never, sameAddress, type StreamName } from "@pure-link/wire"
+import type { OpenSocket, ReceivedDatagrams } from "@pure-link/ports"
+import {
+  type Address,
+  largestDatagram,
+  type Micros,
+  never,
+  readUint32,
+  sameAddress,
+  type StreamName
+} from "@pure-link/wire"
 
 /** What the driver calls on a sender machine; `SenderLink` of room `sender` is one. */
 export interface SenderMachine {
@@ -12,13 +20,13 @@ export interface SenderMachine {
   readonly runPrefix: number
   handleDatagram(now: Micros, bytes: Uint8Array, start: number, end: number): boolean
   handleTimeout(now: Micros): void
-  pollTransmit(now: Micros, out: Uint8Array, offset: number): number
+  pollTrain(now: Micros, slab: Uint8Array, stride: number, lengths: Uint32Array, most: number): number
   deadline(): Micros
 }
 
 /** What the driver calls on a receiver machine; `Receiver` of room `receiver` is one. */
 export interface ReceiverMachine {
-  handleDatagram(now: Micros, bytes: Uint8Array, start: number, end: number, from: Address): void
+  handleBatch(now: Micros, received: ReceivedDatagrams, from: number, to: number): unknown
   endBatch(now: Micros): void
   handleTimeout(now: Micros): void
   pollTransmit(now: Micros, out: Uint8Array, offset: number): number
@@ -71,6 +79,8 @@ const receivedPerTurn = 1_024
 const sentPerTurn = 512
 /** Bytes from the flags to the end of the run prefix (spec §3.3): less is no packet. */
 const claimLength = 9
+/** Flags from here on are those of answers and LOST, below of data packets (spec §3.2). */
+const firstAnswerFlags = 0x80
 /** A machine that wants the time at once, turn after turn, without doing anything: it gets it a millisecond later. */
 const stallPause: Micros = 1_000
 
@@ -164,37 +174,54 @@ export class Driver {
     const socket = this.socket
     this.#received = 0
     this.#heardData = false
-    let last = receiveBatch
-    while (socket && last === receiveBatch && this.#received < receivedPerTurn) {
-      last = socket.receive(receiveBatch, this.#visit)
-      this.#received += last
+    let more = socket !== undefined
+    while (more && this.#received < receivedPerTurn) {
+      const received = socket!.receive(receiveBatch)
+      this.#received += received.count
+      more = received.more
+      this.#handOut(received)
     }
     this.counters.datagramsReceived += this.#received
     if (this.#heardData) this.receiver?.machine.endBatch(this.#now)
-    return last < receiveBatch || !socket
+    return !more
   }
 
-  /** Hands a datagram to the machines it may be for: by its kind, answers by run prefix (spec §3.3, §3.4). */
-  readonly #visit = (bytes: Uint8Array, from: Address): void => {
-    if (bytes.length < claimLength) {
-      this.counters.runts++
-      return
+  /**
+   * Hands datagrams to the machines that they may be for: by their kind, data packets in a row together, answers by run
+   * prefix (spec §3.3, §3.4).
+   */
+  #handOut(received: ReceivedDatagrams): void {
+    const { count, bytes, starts, ends } = received
+    for (let i = 0; i < count;) {
+      const start = starts[i]!
+      if (ends[i]! - start < claimLength) {
+        this.counters.runts++
+        i++
+      } else if (bytes[start]! < firstAnswerFlags) i = this.#handOutData(received, i)
+      else {
+        if (!this.#claimAnswer(bytes, start, ends[i]!)) this.counters.answersUnclaimed++
+        i++
+      }
     }
-    const kind = bytes[0]! >>> 6
-    if (kind >= 2) {
-      if (!this.#claimAnswer(bytes)) this.counters.answersUnclaimed++
-    } else if (this.receiver) {
-      this.#heardData = true
-      this.receiver.machine.handleDatagram(this.#now, bytes, 0, bytes.length, from)
-    } else this.counters.dataUnclaimed++
   }
 
-  #claimAnswer(bytes: Uint8Array): boolean {
-    const prefix = ((bytes[5]! << 24) | (bytes[6]! << 16) | (bytes[7]! << 8) | bytes[8]!) >>> 0
-    const candidates = this.#byRunPrefix.get(prefix)
+  /** The data packets in a row from `from` on; returns the index after them. */
+  #handOutData(received: ReceivedDatagrams, from: number): number {
+    const { count, bytes, starts, ends } = received
+    let to = from + 1
+    while (to < count && bytes[starts[to]!]! < firstAnswerFlags && ends[to]! - starts[to]! >= claimLength) to++
+    if (this.receiver) {
+      this.#heardData = true
+      this.receiver.machine.handleBatch(this.#now, received, from, to)
+    } else this.counters.dataUnclaimed += to - from
+    return to
+  }
+
+  #claimAnswer(bytes: Uint8Array, start: number, end: number): boolean {
+    const candidates = this.#byRunPrefix.get(readUint32(bytes, start + 5))
     if (candidates === undefined) return false
     for (const sender of candidates) {
-      if (!sender.machine.handleDatagram(this.#now, bytes, 0, bytes.length)) continue
+      if (!sender.machine.handleDatagram(this.#now, bytes, start, end)) continue
       this.#followRun(sender)
       return true
     }
@@ -235,12 +262,7 @@ export class Driver {
   #transmitSender(now: Micros, sender: DrivenSender): number {
     const destination = sender.destination
     if (destination === undefined) return 0
-    let count = 0
-    while (count < slabSlots) {
-      const length = sender.machine.pollTransmit(now, this.#slab, count * largestDatagram)
-      if (length === 0) break
-      this.#lengths[count++] = length
-    }
+    const count = sender.machine.pollTrain(now, this.#slab, largestDatagram, this.#lengths, slabSlots)
     if (count > 0) this.#followRun(sender)
     this.#send(count, destination)
     return count

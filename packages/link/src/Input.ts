@@ -2,7 +2,7 @@
  * An open input: a consumer reads typed records from its log, at least once with a durable cursor kept here, or exactly
  * once with a cursor that it keeps beside its own data.
  */
-import type { InboxRecord, StoreError } from "@pure-link/ports"
+import { type InboxBatch, type InboxRun, lastPositionOf, type StoreError } from "@pure-link/ports"
 import type { Bytes, RecordNumber } from "@pure-link/wire"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -50,6 +50,34 @@ export interface ChunkLimits {
   readonly maximumBytes?: Bytes
 }
 
+/**
+ * Consecutive records of an input as they are stored, not decoded: record `firstPosition + i` is the `sizes[i]` bytes
+ * after those before it; `runs` says whose they are and which. The bytes are valid until these records are pruned: copy
+ * what is kept longer.
+ */
+export interface Batch {
+  readonly firstPosition: number
+  readonly bytes: Uint8Array
+  readonly sizes: Uint32Array
+  readonly runs: ReadonlyArray<InboxRun>
+  /** The position of the last: what to continue after. */
+  readonly end: number
+}
+
+/** A batch for a named consumer. */
+export interface ConsumerBatch extends Batch {
+  /** As a chunk's. */
+  readonly acknowledge: Effect.Effect<void, StoreError>
+}
+
+/** How much a batch may hold; a single longer record comes alone. */
+export interface BatchLimits {
+  /** 65,536 by default. */
+  readonly maximumRecords?: number
+  /** 1 MiB by default. */
+  readonly maximumBytes?: Bytes
+}
+
 /** Two fibers read as the same consumer: their cursor would mean nothing. */
 export class ConsumerBusy extends Data.TaggedError("ConsumerBusy")<{
   readonly input: string
@@ -90,6 +118,16 @@ export interface Input<A> {
    * nothing is left to read.
    */
   readonly from: (position: number, limits?: ChunkLimits) => Stream.Stream<Chunk<A>, ReadError>
+  /**
+   * As `chunks`, without decoding: nothing is done per record. A batch may hold less than its limits although there is
+   * more. For who moves records on, or reads them in place. Acknowledging and pruning batch by batch is cheap: both share
+   * the transactions of what is being stored.
+   */
+  readonly batches: (
+    options: { readonly consumer: string } & BatchLimits
+  ) => Stream.Stream<ConsumerBatch, StoreError | NodeFailed | ConsumerBusy>
+  /** As `from`, without decoding. */
+  readonly batchesFrom: (position: number, limits?: BatchLimits) => Stream.Stream<Batch, StoreError | NodeFailed>
   /** A consumer's durable cursor: the last position it acknowledged; 0 before the first. */
   readonly position: (consumer: string) => Effect.Effect<number, StoreError>
   /** Moves a consumer's cursor without reading, for instance over a record that no schema can read. */
@@ -104,6 +142,7 @@ export interface Input<A> {
 }
 
 const defaultRecords = 1_024
+const defaultBatchRecords = 65_536
 const defaultBytes = 1_048_576
 
 /**
@@ -129,20 +168,31 @@ export const Input = { open } as const
 const inputOf = <A>(type: StreamType<A>, intake: Intake): Input<A> => {
   const { inbox } = intake
   const { input } = type
+  /** What a consumer has not acknowledged, as `from` reads it, each with its acknowledgement. */
+  const consume = <B extends { readonly end: number }, E>(
+    consumer: string,
+    from: (position: number) => Stream.Stream<B, E>
+  ): Stream.Stream<B & { readonly acknowledge: Effect.Effect<void, StoreError> }, E | StoreError | ConsumerBusy> =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        yield* takeConsumer(intake, input, consumer)
+        const position = yield* inbox.consumerPosition(input, consumer)
+        return Stream.map(from(position), (one) => ({
+          ...one,
+          acknowledge: inbox.acknowledge(input, consumer, one.end)
+        }))
+      })
+    )
+  const from: Input<A>["from"] = (position, limits = {}) =>
+    read(intake, input, position, { maximumRecords: defaultRecords, ...limits }, (batch) => decodeChunk(type, batch))
+  const batchesFrom: Input<A>["batchesFrom"] = (position, limits = {}) =>
+    read(intake, input, position, { maximumRecords: defaultBatchRecords, ...limits }, wholeBatch)
   return {
     input,
-    chunks: ({ consumer, ...limits }) =>
-      Stream.unwrap(
-        Effect.gen(function* () {
-          yield* takeConsumer(intake, input, consumer)
-          const position = yield* inbox.consumerPosition(input, consumer)
-          return Stream.map(chunksFrom(type, intake, position, limits), (chunk): ConsumerChunk<A> => ({
-            ...chunk,
-            acknowledge: inbox.acknowledge(input, consumer, chunk.end)
-          }))
-        })
-      ),
-    from: (position, limits = {}) => chunksFrom(type, intake, position, limits),
+    chunks: ({ consumer, ...limits }) => consume(consumer, (position) => from(position, limits)),
+    from,
+    batches: ({ consumer, ...limits }) => consume(consumer, (position) => batchesFrom(position, limits)),
+    batchesFrom,
     position: (consumer) => inbox.consumerPosition(input, consumer),
     acknowledge: (consumer, position) => inbox.acknowledge(input, consumer, position),
     lastPosition: Effect.sync(() => inbox.lastPosition(input)),
@@ -163,24 +213,25 @@ const takeConsumer = (
     () => Effect.sync(() => intake.releaseConsumer(input, consumer))
   )
 
-/** One chunk per pull; when there is none the pull waits until the log grows. */
-const chunksFrom = <A>(
-  type: StreamType<A>,
+/** One read per pull; when there is nothing the pull waits until the log grows. */
+const read = <B extends { readonly end: number }, E>(
   { failed, inbox }: Intake,
+  input: string,
   position: number,
-  limits: ChunkLimits
-): Stream.Stream<Chunk<A>, ReadError> => {
-  const most = { records: limits.maximumRecords ?? defaultRecords, bytes: limits.maximumBytes ?? defaultBytes }
+  { maximumBytes, maximumRecords }: { readonly maximumRecords: number; readonly maximumBytes?: Bytes },
+  present: (batch: InboxBatch) => Result.Result<B, E>
+): Stream.Stream<B, E | StoreError | NodeFailed> => {
+  const most = { records: maximumRecords, bytes: maximumBytes ?? defaultBytes }
   return Stream.fromPull(
-    Effect.map(Stream.toPull(inbox.grown(type.input)), (growth) => {
+    Effect.map(Stream.toPull(inbox.grown(input)), (growth) => {
       let after = position
-      const pull: Pull.Pull<readonly [Chunk<A>], ReadError> = Effect.suspend(() =>
-        Effect.flatMap(inbox.read(type.input, after, most), (records): typeof pull => {
-          if (records.length === 0) return Effect.andThen(Effect.raceFirst(growth, failed), pull)
-          const chunk = decodeChunk(type, records)
-          if (Result.isFailure(chunk)) return Effect.fail(chunk.failure)
-          after = chunk.success.end
-          return Effect.succeed([chunk.success])
+      const pull: Pull.Pull<readonly [B], E | StoreError | NodeFailed> = Effect.suspend(() =>
+        Effect.flatMap(inbox.read(input, after, most), (batch): typeof pull => {
+          if (batch.sizes.length === 0) return Effect.andThen(Effect.raceFirst(growth, failed), pull)
+          const presented = present(batch)
+          if (Result.isFailure(presented)) return Effect.fail(presented.failure)
+          after = presented.success.end
+          return Effect.succeed([presented.success])
         })
       )
       return pull
@@ -188,19 +239,27 @@ const chunksFrom = <A>(
   ).pipe(Stream.scoped)
 }
 
-/** Records with their values, up to the first that is none; that one fails when it stands first. */
-const decodeChunk = <A>(
-  type: StreamType<A>,
-  records: ReadonlyArray<InboxRecord>
-): Result.Result<Chunk<A>, UndecodableRecord> => {
+const wholeBatch = (batch: InboxBatch): Result.Result<Batch> => Result.succeed({ ...batch, end: lastPositionOf(batch) })
+
+/**
+ * Records with their values, up to the first that is none; that one fails when it stands first. Values are the
+ * application's for ever, and some are the bytes themselves: they are cut from a copy.
+ */
+const decodeChunk = <A>(type: StreamType<A>, batch: InboxBatch): Result.Result<Chunk<A>, UndecodableRecord> => {
   const decoded: Array<InputRecord<A>> = []
-  for (const { bytes, number, position, source } of records) {
-    const value = type.decode(bytes)
-    if (Result.isFailure(value)) {
-      if (decoded.length > 0) break
-      return Result.fail(new UndecodableRecord({ input: type.input, source, position, detail: value.failure }))
+  const bytes = new Uint8Array(batch.bytes)
+  let position = batch.firstPosition
+  let offset = 0
+  for (const { count, firstNumber, source } of batch.runs) {
+    for (let number = firstNumber; number < firstNumber + count; number++) {
+      const size = batch.sizes[position - batch.firstPosition]!
+      const value = type.decode(bytes.subarray(offset, (offset += size)))
+      if (Result.isFailure(value)) {
+        if (decoded.length > 0) return Result.succeed({ records: decoded, end: position - 1 })
+        return Result.fail(new UndecodableRecord({ input: type.input, source, position, detail: value.failure }))
+      }
+      decoded.push({ position: position++, source, number, value: value.success })
     }
-    decoded.push({ position, source, number, value: value.success })
   }
-  return Result.succeed({ records: decoded, end: decoded[decoded.length - 1]!.position })
+  return Result.succeed({ records: decoded, end: position - 1 })
 }

@@ -4,7 +4,14 @@
  * then takes one turn.
  */
 import { type EpochLimits, epochLimits, type KeyPair } from "@pure-link/keys"
-import { Cryptography, DatagramSocket, Entropy, type SocketCounters, type SocketError } from "@pure-link/ports"
+import {
+  Cryptography,
+  DatagramSocket,
+  Entropy,
+  type OpenSocket,
+  type SocketCounters,
+  type SocketError
+} from "@pure-link/ports"
 import { Policies, type PolicyMakers } from "@pure-link/recovery"
 import { silentTrace, type Trace } from "@pure-link/trace"
 import { type Address, type Micros, never, type StreamName } from "@pure-link/wire"
@@ -167,6 +174,8 @@ class Loop {
   #gather = false
   #timer: Fiber.Fiber<void> | undefined
   #armed: Micros = never
+  /** The socket whose timer is used; undefined while that is the clock's. */
+  #timing: OpenSocket | undefined
 
   constructor(driver: Driver, now: () => Micros) {
     this.#driver = driver
@@ -205,8 +214,18 @@ class Loop {
 
   /** Arms the timer for a deadline earlier than the armed one; a later one is looked at again when the timer fires. */
   #arm(scope: Scope.Scope, deadline: Micros, now: Micros): Effect.Effect<void> {
+    const { socket } = this.#driver
+    const timing = socket?.wakeAfter === undefined ? undefined : socket
+    // A socket's timer has fired by then, and is gone with the socket.
+    if (now >= this.#armed || timing !== this.#timing) this.#armed = never
     const at = Math.min(deadline, now + longestSleep)
     if (at >= this.#armed || deadline === never) return Effect.void
+    this.#timing = timing
+    if (timing !== undefined) {
+      this.#armed = at
+      timing.wakeAfter!(Math.max(1, at - now))
+      return Effect.void
+    }
     return Effect.suspend(() => {
       this.#timer?.interruptUnsafe()
       this.#armed = at

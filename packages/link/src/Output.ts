@@ -49,8 +49,8 @@ export interface Output<A> {
   readonly appendAll: (values: ReadonlyArray<A>, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**
    * Appends records that are encoded already, in one transaction: record `i` is the `sizes[i]` bytes after those before
-   * it. They must be what the stream type would encode; nothing checks it. Both arrays are copied. Without records, only
-   * the producer's position is stored.
+   * it. They must be what the stream type would encode; nothing checks it. Both arrays are handed over, not copied: nobody
+   * may change them afterwards. Without records, only the producer's position is stored.
    */
   readonly appendBatch: (records: RecordBytes, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**
@@ -188,10 +188,7 @@ const outputOf = <A>(type: StreamType<A>, link: OutputLink, outbox: Outbox["Serv
     input: link.name.input,
     append: (value, from) => appendAll([value], from),
     appendAll,
-    appendBatch: (records, from) =>
-      Effect.suspend(() =>
-        appendBatch({ bytes: new Uint8Array(records.bytes), sizes: new Uint32Array(records.sizes) }, from)
-      ),
+    appendBatch,
     producerPosition: (producer) => Effect.sync(() => outbox.producerPosition(producer)),
     state: Effect.sync(() => link.state.value),
     changes: link.state.changes,

@@ -1,8 +1,9 @@
-import { type Address, type Bytes, formatAddress } from "@pure-link/wire"
+import { type Address, type Bytes, formatAddress, type Micros } from "@pure-link/wire"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { ReceivedDatagrams } from "./ReceivedDatagrams.ts"
 
 /**
  * Where datagrams go and come from. Opening and closing are Effects; sending and receiving are plain calls, because they
@@ -21,6 +22,9 @@ export interface SocketCounters {
   receiveDrops: number
   /** Times that the system's socket died and was bound anew. */
   rebinds: number
+  /** System calls that carried a datagram or more; absent where the socket cannot tell. */
+  sendCalls?: number
+  receiveCalls?: number
 }
 
 export interface OpenSocket {
@@ -38,11 +42,16 @@ export interface OpenSocket {
    */
   send(slab: Uint8Array, stride: number, lengths: Uint32Array, count: number, to: Address): void
   /**
-   * Hands over at most `most` waiting datagrams and returns how many. `bytes` belongs to the visitor only during the
-   * call, and may be changed by it (packets are opened in place). The visitor may send, but not receive. When it
-   * returns `most`, more may wait, and nobody is called for those: ask again.
+   * Hands over at most `most` waiting datagrams. Their bytes belong to the caller until the next `receive` of this socket,
+   * and may be changed (packets are opened in place). If `more` is set, more may wait, and nobody is called for those: ask
+   * again.
    */
-  receive(most: number, visit: (bytes: Uint8Array, from: Address) => void): number
+  receive(most: number): ReceivedDatagrams
+  /**
+   * Has `onReadable` called once when this time has passed, in place of what was asked for before; finer than a millisecond.
+   * Absent where the system has no such timer.
+   */
+  readonly wakeAfter?: (delay: Micros) => void
   /**
    * Called when datagrams wait; set by the one driver of the socket. It is called after every arrival (once for those
    * that come together) and, if datagrams wait already, while it is being set. It must not throw.

@@ -21,13 +21,23 @@ export interface OutboxState {
   readonly lives: ReadonlyArray<Life>
   /**
    * Bytes that count against the limit: those of records held, and of removed ones whose room is not free yet, with
-   * `recordOverhead` for each, so that empty records are bounded too.
+   * `recordOverhead` for each, so that empty records are bounded too. Records that were appended together may become
+   * free together.
    */
   readonly heldBytes: number
 }
 
 /** What every record counts against an outbox's byte limit beside its own bytes. */
 export const recordOverhead = 32
+
+/** How much a read may give: at least one record, if there is one, however long it is. */
+export interface ReadBounds {
+  readonly records: number
+  readonly bytes: number
+}
+
+/** A read may end before its bounds once it has this many bytes, where records that were stored together end. */
+export const readEnough = 65_536
 
 /**
  * How far a producer had read its own source when these records were appended; stored in the same transaction as they
@@ -50,8 +60,11 @@ export class Outbox extends Context.Service<
     /**
      * Appends records in order and succeeds with their first number once they are on disk. Waits while the outbox is at
      * its byte limit; concurrent appends share one fsync. Interrupting while it waits for room appends nothing; once the
-     * append has begun it completes. `sizes` must add up to `bytes.length`; both are copied when the append begins to
-     * run, and a record counts `recordOverhead` bytes beside its own. Without records only the position is stored.
+     * append has begun it completes. `sizes` must add up to `bytes.length`, and a record counts `recordOverhead` bytes
+     * beside its own. Without records only the position is stored.
+     *
+     * Both arrays are handed over: nobody changes them any more, whatever comes of the append, and a store may keep them
+     * as they are and give views of them away. A small view of a large buffer keeps all of it in memory.
      */
     readonly append: (records: {
       readonly bytes: Uint8Array
@@ -61,17 +74,15 @@ export class Outbox extends Context.Service<
     /** The position of a producer's last append on disk; `undefined` before its first. */
     readonly producerPosition: (producer: string) => number | undefined
     /**
-     * Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds. Empty past the
-     * last. Fails with "unreadable" when record `from` should be held and is not there.
+     * Reads consecutive records from `from` on, at least one if it is held, while they fit both bounds; it may end sooner
+     * once it has `readEnough` bytes. Empty past the last. Fails with "unreadable" when record `from` should be held and
+     * is not there. What it gives is never changed, and may be kept: also after the records are removed.
      */
-    readonly read: (
-      from: RecordNumber,
-      most: { readonly records: number; readonly bytes: number }
-    ) => Effect.Effect<RecordBatch, StoreError>
+    readonly read: (from: RecordNumber, most: ReadBounds) => Effect.Effect<RecordBatch, StoreError>
     /**
      * Removes the records up to `n`: they are STORED. Idempotent. They are gone from `state` and `read` at once, and from
      * the disk in groups soon after; a crash before that brings them back, to be STORED again. Room is made at once if
-     * appends wait for it. Fails when `n` is beyond the last record (spec §8.5), removing nothing.
+     * appends wait for it, as soon as all records that share it are removed. Fails when `n` is beyond the last record (spec §8.5), removing nothing.
      */
     readonly removeThrough: (n: RecordNumber) => Effect.Effect<void, StoreError>
     /** Fails when the store has ended by itself and does nothing any more; a store that cannot has none. */

@@ -78,6 +78,18 @@ export class Acknowledgements {
     }
   }
 
+  /** The packets `first` to `last`, all above the largest number so far, were opened and kept (ACK). */
+  recordAll(now: Micros, first: PacketNumber, last: PacketNumber): void {
+    assert(first === this.largest + 1 && this.canRecord(last))
+    this.advance(last)
+    this.acked.addAll(first, last)
+    this.unreported.addAll(first, last)
+    this.lowestUnreported = this.unreportedCount === 0 ? first : Math.min(this.lowestUnreported, first)
+    this.unreportedCount += last - first + 1
+    this.largestAcked = last
+    this.largestAckedAt = now
+  }
+
   /** Writes the ACK and SEEN frames of one answer into `out[offset, limit)` and returns the offset after them. */
   write(now: Micros, out: Uint8Array, offset: number, limit: number): number {
     if (this.largest < 0) return offset

@@ -3,7 +3,8 @@ import { encodeFrame, type Life, longestRecord, RecordsReader } from "@pure-link
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { content } from "../test/scriptedPeer.ts"
-import { Assembly, Verdict } from "./assembly.ts"
+import { Assembly } from "./assembly.ts"
+import { Verdict } from "./verdict.ts"
 import { ByteRanges } from "./byteRanges.ts"
 import { MemoryShare, ReceiverMemory } from "./memory.ts"
 
@@ -27,9 +28,9 @@ const keep = (
 
 const wholes = (assembly: Assembly, first: number, parts: ReadonlyArray<Uint8Array>, lives = onlyA): Verdict => {
   const out = new Uint8Array(70_000)
-  encodeFrame({ _tag: "Records", firstDelta: first, partOffset: 0, endsRecord: true, parts }, out, 0)
+  const end = encodeFrame({ _tag: "Records", firstDelta: first, partOffset: 0, endsRecord: true, parts }, out, 0)
   const reader = new RecordsReader()
-  reader.read(out, 0)
+  reader.read(out, 0, end)
   return assembly.keep(lives, first, reader, out)
 }
 
@@ -118,9 +119,9 @@ describe("assembly", () => {
       [2_000, 3_000]
     ] as const) {
       const parts = end === 3_000 ? [record.slice(offset), content(2, 10)] : [record.slice(offset, end)]
-      encodeFrame({ _tag: "Records", firstDelta: 0, partOffset: offset, endsRecord: end === 3_000, parts }, out, 0)
+      const frame = { firstDelta: 0, partOffset: offset, endsRecord: end === 3_000, parts }
       const reader = new RecordsReader()
-      reader.read(out, 0)
+      reader.read(out, 0, encodeFrame({ _tag: "Records", ...frame }, out, 0))
       assert.strictEqual(assembly.keep(onlyA, 1, reader, out), Verdict.kept)
     }
     assert.deepStrictEqual(storeAll(assembly), [record, content(2, 10)])

@@ -1,11 +1,14 @@
 import { type Bytes, type Id64, largestRecordCredit, type Life, lifeOf, longestRecord } from "@pure-link/wire"
 import type { RecordBatch, RecordNumber, RecordsReader } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
+import { Buffer } from "node:buffer"
 import { Chunk } from "./chunk.ts"
 import type { ReceiverFaults } from "./faults.ts"
 import { HeldRecord, HeldRecords } from "./heldRecord.ts"
 import { lifeBefore, mayFollow } from "./lives.ts"
+import { adoptedBytes, neededLength } from "./bufferLengths.ts"
 import { type MemoryShare, overheadAhead, overheadComplete } from "./memory.ts"
+import { Verdict } from "./verdict.ts"
 
 /**
  * The parts of one stream that are held until they are stored (spec §10.3, §10.5, §10.7). Three places, by number:
@@ -18,15 +21,9 @@ import { type MemoryShare, overheadAhead, overheadComplete } from "./memory.ts"
  * sender send. Only record n+1 may exceed what is free, by the reserve.
  */
 
-/** What became of a part. Only `kept` lets its packet into ACK. */
-export const Verdict = { kept: 0, noRoom: 1, otherLife: 2, contradiction: 3 } as const
-export type Verdict = (typeof Verdict)[keyof typeof Verdict]
-
 /** Buffers of chunks are between these: a batch comes from one chunk, and an idle stream holds none. */
 const smallestChunk = 4_096
 const largestChunk = 4 * 1_048_576
-/** A record held ahead that is larger than this becomes the head with its buffer, instead of being copied. */
-const adoptedBytes = 65_536
 /** A head may leave this much of its buffer unused, and as much as it holds, when all before it is stored. */
 const spareBytes = 65_536
 /**
@@ -92,10 +89,7 @@ export class Assembly {
    * is held or stored; else the first reason why not, and the other parts are kept all the same.
    */
   keep(lives: ReadonlyArray<Life>, first: RecordNumber, reader: RecordsReader, bytes: Uint8Array): Verdict {
-    if (this.appendInOrder(lives, first, reader, bytes)) {
-      this.count()
-      return Verdict.kept
-    }
+    if (this.keepsNext(lives, first, reader, bytes)) return Verdict.kept
     let verdict: Verdict = Verdict.kept
     let start = reader.dataStart
     for (let i = 0; i < reader.count; i++) {
@@ -106,6 +100,19 @@ export class Assembly {
       start += length
     }
     return verdict
+  }
+
+  /** Takes parts that go on exactly where what is held ends; false, having done nothing, for any others (spec §10.3). */
+  keepsNext(lives: ReadonlyArray<Life>, first: RecordNumber, reader: RecordsReader, bytes: Uint8Array): boolean {
+    if (!this.appendInOrder(lives, first, reader, bytes)) return false
+    this.count()
+    return true
+  }
+
+  /** Whether what follows is of the last of these lives, as what is held or stored last is: no other begins (spec §8.4). */
+  isInLast(lives: ReadonlyArray<Life>): boolean {
+    const { life } = lives[lives.length - 1] ?? noLife
+    return this.head.isEmpty ? this.completeLife === life : this.head.life.life === life
   }
 
   /** One part: its `length` bytes are at `start`. */
@@ -160,7 +167,8 @@ export class Assembly {
         this.moveHead(chunk)
         break
       }
-      this.dropChunk(this.chunks.shift())
+      this.chunks.shift()
+      this.recycle(chunk)
     }
     if (this.chunks.length === 0) {
       this.fitChunks()
@@ -223,33 +231,32 @@ export class Assembly {
   ): boolean {
     const { head } = this
     if (first !== this.complete + 1 || reader.offset !== head.extent || !head.isInOrder) return false
-    const { count } = reader
+    const { count, total } = reader
     const last = first + count - 1
-    if (this.ahead.count > 0 || last - this.n > largestRecordCredit) return false
+    if (this.ahead.count > 0 || last - this.n > largestRecordCredit || last > Number.MAX_SAFE_INTEGER) return false
     const life = lifeOf(lives, first)
     if (life === undefined || lifeOf(lives, last) !== life) return false
     if (head.isEmpty ? !this.mayBeNext(life, lifeBefore(lives, life)) : head.life.life !== life.life) return false
-    let total = 0
-    for (let i = 0; i < count; i++) total += reader.length(i)
     if (!this.share.hasRoom(total) || !this.share.hasRoomToKeep(count * overheadComplete)) return false
-    this.copyInOrder(life, reader, bytes, total)
+    this.copyInOrder(life, reader, bytes)
     return true
   }
 
-  private copyInOrder(life: Life, reader: RecordsReader, bytes: Uint8Array, total: number): void {
+  private copyInOrder(life: Life, reader: RecordsReader, bytes: Uint8Array): void {
     const { head } = this
+    const { count, total, dataStart } = reader
     const chunk = this.makeRoom(head.extent + total, -1)
     if (this.complete === this.n) this.share.handleProgress()
-    chunk.bytes.set(bytes.subarray(reader.dataStart, reader.dataStart + total), head.base + head.extent)
-    const wholes = reader.endsRecord ? reader.count : reader.count - 1
+    copyBytes.call(bytes, chunk.bytes, head.base + head.extent, dataStart, dataStart + total)
+    const wholes = reader.endsRecord ? count : count - 1
     let left = total
-    for (let i = 0; i < wholes; i++) {
-      const length = reader.length(i)
-      this.appendComplete(chunk, i === 0 ? head.extent + length : length, life)
-      left -= length
+    if (wholes > 0) {
+      const completed = chunk.appendAll(reader, wholes, head.extent, life)
+      left -= completed - head.extent
+      this.countComplete(wholes, completed, life)
+      this.emptyHead(chunk)
     }
-    if (wholes > 0) this.emptyHead(chunk)
-    if (wholes === reader.count) return
+    if (wholes === count) return
     head.life = life
     head.extent += left
     head.ranges.setWhole(head.extent)
@@ -349,10 +356,14 @@ export class Assembly {
 
   private appendComplete(chunk: Chunk, size: Bytes, life: Life): void {
     chunk.append(size, life)
+    this.countComplete(1, size, life)
+  }
+
+  private countComplete(records: number, bytes: Bytes, life: Life): void {
     if (this.complete === this.n) this.share.handleNextComplete()
-    this.complete += 1
+    this.complete += records
     this.completeLife = life.life
-    this.completeBytes += size
+    this.completeBytes += bytes
     if (this.completeBytes > this.mostComplete) this.mostComplete = this.completeBytes
   }
 
@@ -389,7 +400,7 @@ export class Assembly {
   private takeAsHead(next: HeldRecord): void {
     if (next.extent > adoptedBytes) {
       if (this.chunks.at(-1)?.count === 0) this.dropChunk(this.chunks.pop())
-      this.chunks.push(new Chunk(this.complete + 1, next.bytes))
+      this.chunks.push(new Chunk(this.complete + 1, next.bytes, this.share.memory.spareBuffers.takeSizes()))
       this.head = next
       return
     }
@@ -416,11 +427,11 @@ export class Assembly {
     const needed = Math.max(neededLength(end, size), Math.min(chunkBytes, this.completeBytes >>> 3))
     const last = this.chunks[this.chunks.length - 1]
     const replaced = last?.count === 0 ? last.bytes.length : 0
-    const bytes = new Uint8Array(share.bufferLength(Math.max(chunkBytes, doubled), needed, replaced))
+    const bytes = share.memory.spareBuffers.take(share.bufferLength(Math.max(chunkBytes, doubled), needed, replaced))
     share.countBuffers(bytes.length)
     if (head.extent > 0) bytes.set(head.bytes.subarray(head.base, head.base + head.extent))
-    if (last?.count === 0) this.dropChunk(this.chunks.pop())
-    const chunk = new Chunk(this.complete + 1, bytes)
+    if (last?.count === 0) this.recycle(this.chunks.pop()!)
+    const chunk = new Chunk(this.complete + 1, bytes, share.memory.spareBuffers.takeSizes())
     this.chunks.push(chunk)
     head.bytes = bytes
     head.base = 0
@@ -436,6 +447,14 @@ export class Assembly {
 
   private dropChunk(chunk: Chunk | undefined): void {
     this.share.countBuffers(-chunk!.bytes.length)
+  }
+
+  /** Every record of the chunk is stored, so that no batch shares its buffer. */
+  private recycle(chunk: Chunk): void {
+    this.dropChunk(chunk)
+    const { spareBuffers } = this.share.memory
+    spareBuffers.give(chunk.bytes)
+    spareBuffers.giveSizes(chunk.spareSizes)
   }
 
   /** Everything is stored: the next chunk is made for as much as waited at most since this was so, in one batch. */
@@ -472,11 +491,8 @@ export class Assembly {
   }
 }
 
-/** The shortest buffer worth making for `end` bytes: a large record of unknown size does not grow part by part. */
-const neededLength = (end: number, size: number): Bytes => {
-  if (size >= 0) return size
-  return end < adoptedBytes || end >= longestRecord ? end : Math.min(longestRecord, end + (end >>> 3))
-}
+/** Copies without making a view of the source first; works on any Uint8Array. */
+const copyBytes = Buffer.prototype.copy
 
 const noLife: Life = { life: 0n, first: 1 }
 

@@ -11,7 +11,7 @@ import {
   RefusalReason
 } from "@pure-link/wire"
 import type { Admission } from "./admission.ts"
-import { Verdict } from "./assembly.ts"
+import { Verdict } from "./verdict.ts"
 import type { ReceiverCounters } from "./counters.ts"
 import type { DataPacket } from "./dataPacket.ts"
 import type { Notices } from "./event.ts"
@@ -60,6 +60,42 @@ export class BodyReader {
     return false
   }
 
+  /**
+   * Reads a body of one RECORDS, which ends at `end`, and PADDING: what `read` does with it, without looking for frames. True:
+   * every part of it is held or stored.
+   */
+  readLoneRecords(now: Micros, run: ReceiverRun, packet: DataPacket, end: number): boolean {
+    const stream = this.streamOf(run)
+    if (stream === undefined) return false
+    stream.share.heardAt = now
+    if (!run.knowsLivesOf(packet.number)) return false
+    if (!this.prepare(now, run, stream, packet)) return false
+    this.reader.read(packet.bytes, packet.bodyStart, end)
+    const kept = this.keepFrame(now, run, stream, packet.bytes)
+    return !this.runs.renewAfterDrop(now, stream) && kept
+  }
+
+  /**
+   * Whether records of packets from number `number` on may be kept without asking again: their run's stream, lives and
+   * generation are known, and nothing waits to be told of it (spec §8.3, §10.3).
+   */
+  isSettled(run: ReceiverRun, number: number, epoch: number): boolean {
+    const stream = this.streamOf(run)
+    if (stream === undefined || !run.knowsLivesOf(number) || !run.knowsLivesOf(Number.MAX_SAFE_INTEGER)) return false
+    return epoch >= 1 && stream.isCarriedBy(run.stream!.generation, run.order) && stream.assembly.isInLast(run.lives)
+  }
+
+  /** Keeps the one RECORDS of a packet if it goes on exactly where the records held end; false, having done nothing, if not. */
+  keepsNext(run: ReceiverRun, packet: DataPacket, end: number): boolean {
+    const { reader } = this
+    reader.read(packet.bytes, packet.bodyStart, end)
+    const first = run.stream!.base + reader.firstDelta
+    const { assembly } = run.assembledIn!
+    if (!assembly.keepsNext(run.lives, first, reader, packet.bytes)) return false
+    run.hasHeld = true
+    return true
+  }
+
   /** The body is validated. True: every part of it is held or stored. */
   read(now: Micros, run: ReceiverRun, packet: DataPacket): boolean {
     const { cursor } = this
@@ -71,12 +107,17 @@ export class BodyReader {
       else if (cursor.type === FrameType.offer) this.readOffer(now, run, packet)
       else if (cursor.type === FrameType.response) this.readResponse(now, run, packet)
     }
-    if (run.isGone || run.stream === undefined || run.refusal !== undefined) return false
-    const stream = run.assembledIn!
+    const stream = this.streamOf(run)
+    if (stream === undefined) return false
     stream.share.heardAt = now
-    if (hasRecords) return run.knowsLivesOf(packet.number) && this.keepRecords(now, run, packet)
+    if (hasRecords) return run.knowsLivesOf(packet.number) && this.keepRecords(now, run, stream, packet)
     stream.handleAsked()
     return true
+  }
+
+  /** Where the run's records are kept; undefined when they are not. */
+  private streamOf(run: ReceiverRun): ReceiverStream | undefined {
+    return run.isGone || run.stream === undefined || run.refusal !== undefined ? undefined : run.assembledIn
   }
 
   private readStream(now: Micros, run: ReceiverRun, packet: DataPacket): void {
@@ -114,27 +155,33 @@ export class BodyReader {
   }
 
   /** Keeps what it can of the packet's records; false when that is not everything. */
-  private keepRecords(now: Micros, run: ReceiverRun, packet: DataPacket): boolean {
-    const { cursor } = this
-    const stream = run.assembledIn!
-    const { generation } = run.stream!
-    const former = stream.generation
-    if (this.runs.endIfStale(now, run)) return false
-    const adoption = stream.adopt(now, generation, packet.epoch >= 1, run.order)
-    if (adoption === "waits") return false
-    if (adoption === "replaced") this.handleReplaced(now, stream, former!)
+  private keepRecords(now: Micros, run: ReceiverRun, stream: ReceiverStream, packet: DataPacket): boolean {
+    if (!this.prepare(now, run, stream, packet)) return false
+    const { cursor, reader } = this
     let kept = true
     cursor.reset(packet.bytes, packet.bodyStart, packet.bodyEnd)
     while (cursor.next()) {
-      if (cursor.type >= FrameType.partOpen && !this.keepFrame(now, run, stream, packet.bytes)) kept = false
+      if (cursor.type < FrameType.partOpen) continue
+      reader.read(packet.bytes, cursor.start, cursor.end)
+      if (!this.keepFrame(now, run, stream, packet.bytes)) kept = false
     }
     // A part of this very packet may be among what was dropped.
     return !this.runs.renewAfterDrop(now, stream) && kept
   }
 
+  /** Whether records of the run may be kept now: its generation is the stream's, or becomes it (spec §8.3). */
+  private prepare(now: Micros, run: ReceiverRun, stream: ReceiverStream, packet: DataPacket): boolean {
+    const { generation } = run.stream!
+    const former = stream.generation
+    if (this.runs.endIfStale(now, run)) return false
+    const adoption = stream.adopt(now, generation, packet.epoch >= 1, run.order)
+    if (adoption === "replaced") this.handleReplaced(now, stream, former!)
+    return adoption !== "waits"
+  }
+
+  /** Keeps what it can of the frame that `reader` has; false when that is not everything. */
   private keepFrame(now: Micros, run: ReceiverRun, stream: ReceiverStream, bytes: Uint8Array): boolean {
-    const { reader, cursor } = this
-    reader.read(bytes, cursor.start)
+    const { reader } = this
     const first = run.stream!.base + reader.firstDelta
     const last = first + reader.count - 1
     if (last > Number.MAX_SAFE_INTEGER) {

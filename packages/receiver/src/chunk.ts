@@ -1,9 +1,9 @@
-import { type Bytes, type Life, lifeOf, type RecordBatch, type RecordNumber } from "@pure-link/wire"
+import { type Bytes, type Life, lifeOf, type RecordBatch, type RecordNumber, type RecordsReader } from "@pure-link/wire"
 import { ok as assert } from "node:assert/strict"
 
 /**
- * Complete records in order, back to back in one buffer: what a batch for the inbox is cut from without copying. The
- * buffer is only ever appended to, because a batch handed over shares it (spec §10.5).
+ * Complete records in order, back to back in one buffer: what a batch for the inbox is cut from without copying. Buffer and
+ * sizes are only ever appended to, because a batch handed over shares them until its outcome is told (spec §10.5).
  */
 export class Chunk {
   readonly bytes: Uint8Array
@@ -13,16 +13,22 @@ export class Chunk {
   /** Where the bytes of the last complete record end. */
   end: Bytes = 0
   /** The sizes of all records ever appended; the first `stored` of them are stored. */
-  private sizes = new Uint32Array(16)
+  private sizes: Uint32Array
   private total = 0
   private stored = 0
   /** The life of the records from `first` of the entry's number on. */
   private readonly lifeStarts: Array<RecordNumber> = []
   private readonly lives: Array<Life> = []
 
-  constructor(first: RecordNumber, bytes: Uint8Array) {
+  constructor(first: RecordNumber, bytes: Uint8Array, sizes: Uint32Array) {
     this.first = first
     this.bytes = bytes
+    this.sizes = sizes
+  }
+
+  /** The array of sizes, when nobody needs them any more. */
+  get spareSizes(): Uint32Array {
+    return this.sizes
   }
 
   /** Complete records that are not stored. */
@@ -32,18 +38,37 @@ export class Chunk {
 
   /** The record whose `size` bytes stand at `end` is complete. */
   append(size: Bytes, life: Life): void {
-    if (this.total === this.sizes.length) {
-      const larger = new Uint32Array(2 * this.total)
-      larger.set(this.sizes)
-      this.sizes = larger
-    }
-    if (this.lives.length === 0 || this.lives[this.lives.length - 1]!.life !== life.life) {
-      this.lifeStarts.push(this.first + this.count)
-      this.lives.push(life)
-    }
+    this.makeRoom(1)
+    this.noteLife(life)
     this.sizes[this.total++] = size
     this.end += size
     assert(this.end <= this.bytes.length)
+  }
+
+  /** The first `count` parts of a frame stand at `end`, and complete as many records; of the first one `before` bytes stand there already. */
+  appendAll(reader: RecordsReader, count: number, before: Bytes, life: Life): Bytes {
+    this.makeRoom(count)
+    this.noteLife(life)
+    const bytes = before + reader.copyLengths(this.sizes, this.total, count)
+    this.sizes[this.total]! += before
+    this.total += count
+    this.end += bytes
+    assert(this.end <= this.bytes.length)
+    return bytes
+  }
+
+  private makeRoom(records: number): void {
+    const { length } = this.sizes
+    if (this.total + records <= length) return
+    const larger = new Uint32Array(Math.max(2 * length, this.total + records))
+    larger.set(this.sizes)
+    this.sizes = larger
+  }
+
+  private noteLife(life: Life): void {
+    if (this.lives.length > 0 && this.lives[this.lives.length - 1]!.life === life.life) return
+    this.lifeStarts.push(this.first + this.count)
+    this.lives.push(life)
   }
 
   sizeOf(number: RecordNumber): Bytes {
@@ -59,33 +84,37 @@ export class Chunk {
 
   /** The records from the first unstored one on that fit `mostBytes`, at least one. */
   batch(mostBytes: Bytes): { readonly batch: RecordBatch; readonly lives: ReadonlyArray<Life> } {
-    let bytes = this.sizes[this.stored]!
-    let count = 1
-    while (count < this.count && bytes + this.sizes[this.stored + count]! <= mostBytes) {
-      bytes += this.sizes[this.stored + count]!
-      count += 1
+    const { first, start, stored, sizes } = this
+    let bytes = this.end - start
+    let { count } = this
+    if (bytes > mostBytes) {
+      bytes = sizes[stored]!
+      count = 1
+      while (bytes + sizes[stored + count]! <= mostBytes) bytes += sizes[stored + count++]!
     }
-    const { first, start, stored } = this
     const end = first + count
     const lives = this.lives.filter(
       (_, i) => this.lifeStarts[i]! < end && (i + 1 === this.lives.length || this.lifeStarts[i + 1]! > first)
     )
+    assert(lifeOf(lives, first) !== undefined, "lives begin at or before the first record of a batch")
     const batch = {
       first,
       bytes: this.bytes.subarray(start, start + bytes),
-      sizes: this.sizes.slice(stored, stored + count)
+      sizes: sizes.subarray(stored, stored + count)
     }
-    assert(batch.sizes.every((_, i) => lifeOf(lives, first + i) !== undefined))
     return { batch, lives }
   }
 
   /** The records up to `n` are stored; returns their bytes. */
   release(n: RecordNumber): Bytes {
-    const { start } = this
-    while (this.count > 0 && this.first <= n) {
-      this.start += this.sizes[this.stored++]!
-      this.first += 1
-    }
-    return this.start - start
+    const { start, sizes, stored } = this
+    const released = Math.max(0, Math.min(n - this.first + 1, this.count))
+    let bytes = 0
+    if (released === this.count) bytes = this.end - start
+    else for (let i = stored; i < stored + released; i++) bytes += sizes[i]!
+    this.stored += released
+    this.first += released
+    this.start += bytes
+    return bytes
   }
 }

@@ -1,5 +1,14 @@
 import type { PacketKey } from "@pure-link/keys"
-import { type Address, type Bytes, type Epoch, Kind, PacketHeader, type PacketNumber, tagLength } from "@pure-link/wire"
+import {
+  type Address,
+  type Bytes,
+  type Epoch,
+  Kind,
+  PacketHeader,
+  type PacketNumber,
+  shortHeaderLength,
+  tagLength
+} from "@pure-link/wire"
 
 /** The data packet that a receiver is reading: one object, used again for each (spec §10.1). */
 export class DataPacket {
@@ -23,6 +32,26 @@ export class DataPacket {
     this.from = from
     this.startsRun = false
     return this.header.read(bytes, start, end) && this.header.kind <= Kind.longData
+  }
+
+  /** Takes a packet with a short header that was opened together with others. */
+  takeOpened(bytes: Uint8Array, start: number, end: number, from: Address, number: PacketNumber, epoch: Epoch): void {
+    this.bytes = bytes
+    this.start = start
+    this.end = end
+    this.from = from
+    this.startsRun = false
+    this.header.kind = Kind.shortData
+    this.header.length = shortHeaderLength
+    this.number = number
+    this.epoch = epoch
+  }
+
+  /** The next packet of a row that was opened together, in the same bytes and from the same place. */
+  moveTo(start: number, end: number, number: PacketNumber): void {
+    this.start = start
+    this.end = end
+    this.number = number
   }
 
   get length(): Bytes {

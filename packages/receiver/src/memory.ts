@@ -1,4 +1,5 @@
 import { type Bytes, largestRecordCredit, longestRecord, type Micros, never } from "@pure-link/wire"
+import { SpareBuffers } from "./spareBuffers.ts"
 
 /**
  * What all streams hold together, and the one reserve beyond it (spec §10.7).
@@ -19,6 +20,7 @@ export const overheadAhead: Bytes = 1_024
 export const overheadComplete: Bytes = 8
 /** Overhead that is always allowed: all records that credit lets one stream send may be held ahead. */
 const leastOverhead: Bytes = overheadAhead * largestRecordCredit
+const mostSpareBytes: Bytes = 8 * 1_048_576
 /** A holder that keeps nothing new for this long loses the reserve to one that waits. */
 export const reservePatience: Micros = 10_000_000
 
@@ -32,6 +34,8 @@ export class ReceiverMemory {
   allocated: Bytes = 0
   /** What keeping records costs beside their bytes, for all streams together, and its bound. */
   overhead: Bytes = 0
+  /** Beyond the total: at most a sixteenth of it, and 8 MiB. */
+  readonly spareBuffers: SpareBuffers
   private readonly mostOverhead: Bytes
   /** The starved stream that the reserve serves. */
   holder: MemoryShare | undefined
@@ -42,6 +46,7 @@ export class ReceiverMemory {
     this.perStream = perStream
     this.total = total
     this.mostOverhead = Math.max(leastOverhead, total / 4)
+    this.spareBuffers = new SpareBuffers(Math.min(mostSpareBytes, total / 16))
   }
 
   get overheadFree(): Bytes {

@@ -25,6 +25,18 @@ export class NumberBits {
     this.words[position >>> 5]! |= 1 << (position & 31)
   }
 
+  /** Adds the numbers from `first` to `last`. */
+  addAll(first: PacketNumber, last: PacketNumber): void {
+    for (let number = first; number <= last;) {
+      // Rising numbers stand at falling positions.
+      const position = this.positionOf(number)
+      const bit = position & 31
+      const count = Math.min(bit + 1, last - number + 1)
+      this.words[position >>> 5]! |= (count === 32 ? -1 : (1 << count) - 1) << (bit + 1 - count)
+      number += count
+    }
+  }
+
   remove(number: PacketNumber): void {
     const position = this.positionOf(number)
     this.words[position >>> 5]! &= ~(1 << (position & 31))

@@ -30,7 +30,9 @@ import { lostNoticePause, LostPackets } from "./lostPackets.ts"
 import type { ReceiverMemory } from "./memory.ts"
 import { memoryOf, type ReceiverOptions, runOptionsOf } from "./options.ts"
 import { type AllowedPeer, type Peer, Peers } from "./peers.ts"
+import { OpenedPackets } from "./openedPackets.ts"
 import { Outgoing } from "./outgoing.ts"
+import { type DatagramColumns, PacketRow } from "./packetRow.ts"
 import { Remembering } from "./remembering.ts"
 import type { ReceiverRun } from "./run.ts"
 import { Runs } from "./runs.ts"
@@ -44,7 +46,7 @@ export class Receiver {
   private readonly peers: Peers
   private readonly streams: Streams
   private readonly runs: Runs
-  private readonly body: BodyReader
+  private readonly opened: OpenedPackets
   private readonly admission: Admission
   private readonly remembering: Remembering
   private readonly lost: LostPackets
@@ -54,16 +56,13 @@ export class Receiver {
   private readonly faults: ReceiverFaults
   private readonly memory: ReceiverMemory
   private readonly packet = new DataPacket()
+  private readonly row = new PacketRow()
   /** The latest time heard of: events of calls without a time carry it. */
   private now: Micros = 0
-  /** Runs whose answer is due at the end of the batch. */
-  private readonly pending: Array<ReceiverRun> = []
   private readonly lingering = new Lingering()
   /** Streams that may have something to store, and those whose failed commit waits. */
   private readonly toStore: Array<ReceiverStream> = []
   private readonly retrying = new Set<ReceiverStream>()
-  /** When the next former epoch is to be erased (spec §7.7). */
-  private expiresAt: Micros = never
 
   constructor(options: ReceiverOptions) {
     const { suite, entropy, identity, cursors, faults = {} } = options
@@ -80,7 +79,12 @@ export class Receiver {
     this.lost = new LostPackets(suite, entropy, counters)
     this.outgoing = new Outgoing(this.lost, notices, counters, faults)
     this.runs = new Runs(runOptionsOf(options), this.streams, this.remembering, notices, counters)
-    this.body = new BodyReader(this.runs, this.admission, this.remembering, notices, counters, faults)
+    const body = new BodyReader(this.runs, this.admission, this.remembering, notices, counters, faults)
+    this.opened = new OpenedPackets(this.runs, body, this.remembering, notices, counters, {
+      drop: (reason) => this.drop(reason),
+      drawLost: (run) => this.drawLost(this.now, [run.peer]),
+      queueToStore: (stream) => this.queueToStore(stream)
+    })
   }
 
   /** Allows a peer, or changes the sources of an allowed one. Throws `PeerNotAllowable`. */
@@ -138,14 +142,36 @@ export class Receiver {
     return this.drop("unknown run")
   }
 
+  /**
+   * Reads data packets, from index `from` to before `to`, as `handleDatagram` does; those in a row are opened together.
+   * Returns how many opened.
+   */
+  handleBatch(now: Micros, datagrams: DatagramColumns, from: number, to: number): number {
+    this.now = now
+    const { row } = this
+    let opened = 0
+    for (let i = from; i < to;) {
+      const end = row.open(now, datagrams, i, to)
+      if (end === i && this.handleOne(now, datagrams, i++)) opened++
+      while (i < end) {
+        if (this.handleOfRow(now, datagrams, i++)) opened++
+        const more = this.opened.takeMore(now, datagrams, row, i, end, this.packet)
+        opened += more
+        i += more
+      }
+    }
+    return opened
+  }
+
   /** All that waited was read: one answer per run becomes due (spec §10.4). */
   endBatch(now: Micros): void {
     this.now = now
-    for (const run of this.pending) {
+    const { pending } = this.opened
+    for (const run of pending) {
       run.isPending = false
       this.outgoing.makeDue(run)
     }
-    this.pending.length = 0
+    pending.length = 0
     this.passReserve(now)
   }
 
@@ -211,7 +237,8 @@ export class Receiver {
     }
     for (let run = this.lingering.takeDue(now); run !== undefined; run = this.lingering.takeDue(now))
       this.outgoing.makeDue(run)
-    if (now >= this.expiresAt) this.expireEpochs(now)
+    const { formerEpochs } = this.opened
+    if (now >= formerEpochs.expireAt) formerEpochs.expire(now, this.peers)
     this.counters.pathsGivenUp += this.outgoing.challenges.giveUp(now)
     if (now >= this.memory.deadline()) this.takeReserveBack(now)
   }
@@ -219,7 +246,12 @@ export class Receiver {
   /** When `handleTimeout` is due. */
   deadline(): Micros {
     const { lingering, memory, outgoing } = this
-    let deadline = Math.min(this.expiresAt, memory.deadline(), lingering.deadline(), outgoing.challenges.deadline())
+    let deadline = Math.min(
+      this.opened.formerEpochs.expireAt,
+      memory.deadline(),
+      lingering.deadline(),
+      outgoing.challenges.deadline()
+    )
     for (const stream of this.retrying) deadline = Math.min(deadline, stream.retryAt)
     return deadline
   }
@@ -253,6 +285,27 @@ export class Receiver {
     return this.memory.allocated
   }
 
+  /** A packet that stands alone; if it opened, the next ones may be of the same run. */
+  private handleOne(now: Micros, { bytes, starts, ends, from }: DatagramColumns, i: number): boolean {
+    if (!this.handleDatagram(now, bytes, starts[i]!, ends[i]!, from[i]!)) return false
+    this.row.follow(this.opened.run!, bytes, starts[i]!)
+    return true
+  }
+
+  /** A packet that was opened with others: what is asked before opening is asked again, as those before it counted. */
+  private handleOfRow(now: Micros, datagrams: DatagramColumns, i: number): boolean {
+    const { row, packet } = this
+    if (row.opened[i] === 0) return this.handleOne(now, datagrams, i)
+    const run = row.ofRun
+    const number = row.numbers[i]!
+    packet.takeOpened(datagrams.bytes, datagrams.starts[i]!, datagrams.ends[i]!, datagrams.from[i]!, number, row.epoch)
+    if (run.isGone) return this.drop("unknown run")
+    if (!run.replay.accepts(number)) return this.drop("replayed")
+    if (!run.acknowledgements.canRecord(number)) return this.drop("limit")
+    this.opened.take(now, run, packet)
+    return true
+  }
+
   /** Opens the packet in a known run; or says why not, having changed nothing (spec §10.1). */
   private openIn(now: Micros, run: ReceiverRun): DropReason | undefined {
     const { packet } = this
@@ -267,7 +320,7 @@ export class Receiver {
     const keys = run.epochs.openingKeys(now, header.epochBits)
     for (const key of keys) {
       if (!packet.open(key, run.epochs.epochOf(key), number)) continue
-      this.handleOpened(now, run)
+      this.opened.take(now, run, packet)
       return undefined
     }
     this.counters.forgedPackets += 1
@@ -312,70 +365,10 @@ export class Receiver {
       const run = this.runs.begin(now, peer, header.run)
       if (run === undefined) return this.drop("limit")
       packet.startsRun = true
-      this.handleOpened(now, run)
+      this.opened.take(now, run, packet)
       return true
     }
     return this.drop("not authentic")
-  }
-
-  /** The tag verified: the number is used. The body takes effect as a whole or not at all (spec §4). */
-  private handleOpened(now: Micros, run: ReceiverRun): void {
-    const { packet } = this
-    const { number, epoch, length } = packet
-    run.replay.mark(number)
-    if (!this.begin(now, run)) return
-    if (!validateBody(packet.bytes, packet.bodyStart, packet.bodyEnd, "data")) {
-      this.runs.violate(now, run, "malformed body")
-      this.drop("malformed")
-      return
-    }
-    if (run.epochs.isSpent(epoch) && !this.body.hasOffer(packet)) {
-      this.drop("expired epoch")
-      return
-    }
-    this.counters.packetsOpened += 1
-    const { trace } = this.notices
-    if (trace.packets) trace.emit({ _tag: "PacketOpened", at: now, number, bytes: length, epoch })
-    this.handleEpoch(now, run)
-    if (run.isGone) return
-    this.remembering.handleOpened(now, run)
-    const kept = this.body.read(now, run, packet)
-    if (run.isGone) return
-    // After the body: its RESPONSE may be to a challenge of the former address (spec §13.2).
-    run.path.handleHeard(number, packet.from, length)
-    if (kept) this.counters.packetsAcknowledged += 1
-    else this.counters.packetsSeen += 1
-    run.acknowledgements.record(now, number, kept)
-    if (!run.isPending) {
-      run.isPending = true
-      this.pending.push(run)
-    }
-    if (run.assembledIn !== undefined) this.queueToStore(run.assembledIn)
-  }
-
-  /** A packet opened in the run. False: it was the first of one that the memo held and that is over. */
-  private begin(now: Micros, run: ReceiverRun): boolean {
-    const isRecalled = run.isFromMemo && !run.hasOpened
-    run.handleOpened(now)
-    if (!isRecalled) return true
-    this.runs.handleRecalled(now, run)
-    if (run.isGone && this.packet.epoch > 0) this.drawLost(now, [run.peer])
-    return !run.isGone
-  }
-
-  private handleEpoch(now: Micros, run: ReceiverRun): void {
-    const { number, epoch } = this.packet
-    const isFirst = !run.epochs.live && !run.isFromMemo
-    if (run.epochs.handleOpened(now, number, epoch) === "same") {
-      if (run.isSurplus) this.runs.goLive(now, run)
-      return
-    }
-    this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
-    this.notices.trace.emit({ _tag: "EpochAdvanced", at: now, epoch })
-    if (isFirst) run.path.handleConfirmed(this.packet.from)
-    if (run.acceptsHere) run.handleReplyRunKnown(number)
-    this.runs.goLive(now, run)
-    if (!run.isGone) this.remembering.keep(now, run)
   }
 
   /**
@@ -435,16 +428,6 @@ export class Receiver {
     if (stream.isQueued || !stream.canStore) return
     stream.isQueued = true
     this.toStore.push(stream)
-  }
-
-  private expireEpochs(now: Micros): void {
-    this.expiresAt = never
-    for (const peer of this.peers.all()) {
-      for (const run of peer.runs) {
-        run.epochs.expire(now)
-        this.expiresAt = Math.min(this.expiresAt, run.epochs.expiresAt)
-      }
-    }
   }
 
   /** A datagram without effect: counted, never answered (spec §15.1). */

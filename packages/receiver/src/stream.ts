@@ -148,6 +148,11 @@ export class ReceiverStream implements StreamName {
     return isAdopted ? "replaced" : "held"
   }
 
+  /** Whether `adopt` of a packet in epoch ≥ 1, of this generation and run, would change nothing. */
+  isCarriedBy(generation: Id64, order: number): boolean {
+    return generation === this.generation && order <= this.carriedBy
+  }
+
   /** A run of a generation went live: if it is the present one, no run that began before may replace it (spec §8.3). */
   noteLive(generation: Id64, order: number): void {
     if (generation === this.generation) this.carriedBy = Math.max(this.carriedBy, order)

@@ -127,6 +127,44 @@ export class FlightRing {
     return number
   }
 
+  /** How many flights may be added before one would take the slot of a flight in flight. */
+  get room(): number {
+    return this.oldest() + this.size - this.next
+  }
+
+  /** Puts packets of these lengths, lengths[from … to), in flight. */
+  addTrain(now: Micros, lengths: Uint32Array, from: number, to: number): void {
+    for (let i = from; i < to; i++) this.add(now, lengths[i]!)
+  }
+
+  /** The first number from `from` on that is not in flight; `end` when all below are. `from` is within the ring. */
+  endOfRun(from: PacketNumber, end: PacketNumber): PacketNumber {
+    let number = from
+    while (number < end) {
+      const slot = number & this.#mask
+      const gaps = ~this.#inFlight[slot >>> 5]! >>> (slot & 31)
+      if (gaps !== 0) return Math.min(end, number + 31 - Math.clz32(gaps & -gaps))
+      number += 32 - (slot & 31)
+    }
+    return end
+  }
+
+  /** The flights from `from` on and below `end`, all of them in flight, need no more attention. */
+  settleRun(from: PacketNumber, end: PacketNumber): void {
+    let number = from
+    let bytes = 0
+    while (number < end) {
+      const slot = number & this.#mask
+      const length = Math.min(end - number, 32 - (slot & 31))
+      const these = (length === 32 ? -1 : (1 << length) - 1) << (slot & 31)
+      this.#inFlight[slot >>> 5]! &= ~these
+      for (let i = slot; i < slot + length; i++) bytes += this.#bytes[i]!
+      number += length
+    }
+    this.count -= end - from
+    this.bytes -= bytes
+  }
+
   /** A flight in flight is declared lost: it leaves the flight but stays in the ring. */
   declareLost(number: PacketNumber, now: Micros): void {
     this.#leave(number)

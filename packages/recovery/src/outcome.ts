@@ -1,13 +1,14 @@
 import { NumberList } from "./numberList.ts"
+import { NumberRanges } from "./numberRanges.ts"
 
 /**
- * What an answer or a timeout changed: packet numbers, in lists that are used again. A number is in one list at most.
+ * What an answer or a timeout changed: packet numbers, in lists that are used again. A number is in one of them at most.
  */
 export interface RecoveryOutcome {
   /** In flight until now: all parts are held (ACK) … */
-  readonly acked: NumberList
+  readonly acked: NumberRanges
   /** … or not (SEEN): they need sending again. */
-  readonly seen: NumberList
+  readonly seen: NumberRanges
   /** Declared lost now. */
   readonly lost: NumberList
   /** Declared lost earlier, given up or not, and now acknowledged after all (ACK). */
@@ -41,8 +42,8 @@ export interface RecoveryCounters {
 }
 
 export const noOutcome = (): RecoveryOutcome => ({
-  acked: new NumberList(),
-  seen: new NumberList(),
+  acked: new NumberRanges(),
+  seen: new NumberRanges(),
   lost: new NumberList(),
   late: new NumberList(),
   lateSeen: new NumberList()

@@ -63,7 +63,7 @@ describe("Recovery: answers", () => {
     for (let round = 1; round < 40; round++) {
       fixture.send(round * 100 * ms, 10)
       fixture.answer((round + 1) * 100 * ms, [[0, fixture.recovery.nextNumber - 1]])
-      assert.strictEqual(fixture.recovery.outcome.acked.length, 10)
+      assert.strictEqual(fixture.recovery.outcome.acked.count, 10)
     }
     assert.strictEqual(fixture.recovery.inFlightCount, 0)
   })

@@ -5,6 +5,7 @@ import type { CongestionController } from "./congestion/CongestionController.ts"
 import { FlightAges } from "./flightAges.ts"
 import { FlightRing } from "./flightRing.ts"
 import type { NumberList } from "./numberList.ts"
+import type { NumberRanges } from "./numberRanges.ts"
 import { clearOutcome, noCounts, noOutcome, type RecoveryCounters } from "./outcome.ts"
 import type { Pacer } from "./pacing/Pacer.ts"
 import type { PathMtuDiscovery } from "./pathMtu/PathMtuDiscovery.ts"
@@ -12,6 +13,7 @@ import type { PolicyMakers } from "./policies.ts"
 import { RecoveryTrace } from "./recoveryTrace.ts"
 import { RoundTripTime } from "./roundTripTime.ts"
 import type { TailPolicy } from "./tail/TailPolicy.ts"
+import { Verdicts } from "./verdicts.ts"
 import { WindowKeeper } from "./windowKeeper.ts"
 
 /**
@@ -56,6 +58,7 @@ export class Recovery {
   readonly #pathMtu: PathMtuDiscovery
   readonly #tail: TailPolicy
   readonly #told: RecoveryTrace
+  readonly #verdicts: Verdicts
   #sentAt: Micros = 0
   #largestAcknowledged: PacketNumber = -1
   /** When the next flight is lost by time. */
@@ -65,10 +68,6 @@ export class Recovery {
   #smallestSettled: PacketNumber = Infinity
   /** The largest of them that was given up before: anybody may have held it back, for any time. */
   #largestGivenUp: PacketNumber = -1
-  /** Flights below this number were sent on a former path: they say nothing of this one (RFC 9000 §9.4). */
-  #pathFrom: PacketNumber = 0
-  /** The latest probe of the path, in flight or not; −1 before any. */
-  #pathProbe: PacketNumber = -1
 
   constructor(options: RecoveryOptions) {
     const { policies, datagramSize, largestWindow } = options
@@ -83,6 +82,15 @@ export class Recovery {
     this.#pacer = policies.pacing.make({ controller: this.controller, rtt: this.rtt, datagramSize })
     this.#pathMtu = policies.pathMtu.make({ datagramSize })
     this.#tail = policies.tailRedundancy.make()
+    this.#verdicts = new Verdicts({
+      flights: this.#flights,
+      ages: this.#ages,
+      window: this.#window,
+      pathMtu: this.#pathMtu,
+      outcome: this.outcome,
+      counters,
+      told: this.#told
+    })
   }
 
   get inFlightBytes(): Bytes {
@@ -180,12 +188,36 @@ export class Recovery {
     return number
   }
 
+  /** How many datagrams of this length may go now, one after the other: by ring, window and pacer. */
+  trainRoom(now: Micros, bytes: Bytes): number {
+    const byWindow = Math.floor((this.controller.window - this.#flights.bytes) / bytes)
+    return Math.max(0, Math.min(byWindow, this.#flights.room, this.#pacer.roomFor(now, bytes)))
+  }
+
+  /** Packets of these lengths, lengths[from … to), go now, as `trainRoom` allowed; they take the next numbers. */
+  handleTrainSent(now: Micros, lengths: Uint32Array, from: number, to: number): void {
+    const flights = this.#flights
+    let bytes = 0
+    for (let i = from; i < to; i++) bytes += lengths[i]!
+    this.#verdicts.giveUpBelow(now, flights.next + to - from - this.ringSize)
+    this.#window.handleSent(now, bytes, flights.bytes)
+    this.#pacer.handleSent(now, bytes)
+    this.#sentAt = now
+    this.counters.sent += to - from
+    flights.addTrain(now, lengths, from, to)
+  }
+
+  /** When the last packet went; 0 before the first. */
+  get sentAt(): Micros {
+    return this.#sentAt
+  }
+
   /** A probe of the path goes now, alone; returns its number. */
   handlePathProbeSent(now: Micros, bytes: Bytes): PacketNumber {
-    if (this.#flights.isDeclaredLost(this.#pathProbe)) this.#flights.settle(this.#pathProbe)
+    if (this.#flights.isDeclaredLost(this.#verdicts.pathProbe)) this.#flights.settle(this.#verdicts.pathProbe)
     const number = this.handleSent(now, bytes, false)
     this.counters.pathProbes++
-    this.#pathProbe = number
+    this.#verdicts.pathProbe = number
     this.#pathMtu.handleProbeSent(now, number)
     return number
   }
@@ -220,8 +252,10 @@ export class Recovery {
     const end = high + 1
     let number = this.#flights.nextOpen(low, end)
     while (number < end) {
-      this.#settle(number, seen)
-      number = this.#flights.nextOpen(number + 1, end)
+      const endOfRun = this.#flights.endOfRun(number, end)
+      if (endOfRun === number) this.#settle(number, seen)
+      else this.#settleRun(number, endOfRun, seen)
+      number = this.#flights.nextOpen(Math.max(number + 1, endOfRun), end)
     }
     return true
   }
@@ -248,13 +282,13 @@ export class Recovery {
     if (now < this.deadline()) return "none"
     this.#noticeSleep(now)
     if (this.#lossAt <= now) {
-      this.#detectLosses(now)
+      this.#lossAt = this.#verdicts.detectLosses(now, this.#largestAcknowledged)
       this.#adoptDatagramSize(now)
       return "loss"
     }
     this.probeCount++
     this.#pathMtu.handleProbeTimeout(this.#flights.next)
-    if (this.#flights.isFull) this.#declareOldestLost(now)
+    if (this.#flights.isFull) this.#verdicts.declareOldestLost(now)
     this.#adoptDatagramSize(now)
     this.#told.expired(now, this.probeCount, this.#flights.bytes)
     return "probe"
@@ -270,7 +304,7 @@ export class Recovery {
   forgetFlights(now: Micros): void {
     this.#flights.forget()
     this.#lossAt = never
-    this.#pathProbe = -1
+    this.#verdicts.pathProbe = -1
     this.#pathMtu.handleForgotten(now)
     this.#window.handleForgotten()
     clearOutcome(this.outcome)
@@ -283,7 +317,7 @@ export class Recovery {
     this.#pathMtu.startRun()
     this.#window.startRun(now)
     this.#largestAcknowledged = -1
-    this.#pathFrom = 0
+    this.#verdicts.pathFrom = 0
     this.#ages.learnFrom(0)
     this.probeCount = 0
   }
@@ -294,11 +328,10 @@ export class Recovery {
    */
   restartPath(now: Micros): void {
     const flights = this.#flights
-    let lost = flights.oldestDeclaredLost()
-    for (; lost < flights.next; lost = flights.nextDeclaredLost(lost + 1)) this.#giveUp(now, lost)
+    this.#verdicts.giveUpBelow(now, flights.next)
     flights.leaveWindow()
-    this.#pathFrom = flights.next
-    this.#pathProbe = -1
+    this.#verdicts.pathFrom = flights.next
+    this.#verdicts.pathProbe = -1
     this.#ages.restart(flights.next)
     this.rtt.restart()
     this.#pathMtu.restart()
@@ -316,38 +349,55 @@ export class Recovery {
   /** Whatever was declared lost in the slot that the next number takes is lost indeed, as far as one can still know. */
   #makeRoom(now: Micros): void {
     const overwritten = this.#flights.next - this.ringSize
-    if (this.#flights.isDeclaredLost(overwritten)) this.#giveUp(now, overwritten)
+    if (this.#flights.isDeclaredLost(overwritten)) this.#verdicts.giveUp(now, overwritten)
   }
 
+  /** The flights from `from` on and below `end` are in flight and neither lost nor probes of the path, but for one. */
+  #settleRun(from: PacketNumber, end: PacketNumber, seen: boolean): void {
+    const probe = this.#verdicts.pathProbe
+    const probes = probe >= from && probe < end ? 1 : 0
+    if (seen) this.counters.seen += end - from - probes
+    else this.counters.acked += end - from - probes
+    const { acked } = this.outcome
+    const list = seen ? this.outcome.seen : acked
+    if (probes === 0) list.add(from, end)
+    else {
+      if (from < probe) list.add(from, probe)
+      acked.add(probe, probe + 1)
+      if (probe + 1 < end) list.add(probe + 1, end)
+    }
+    this.#flights.settleRun(from, end)
+    this.#noteSettled(from, end)
+  }
+
+  /** Settles a flight that was declared lost, or given up. */
   #settle(number: PacketNumber, seen: boolean): void {
     const { outcome } = this
+    const { pathProbe } = this.#verdicts
     const isLate = this.#flights.isDeclaredLost(number)
-    const next = number + 1 === this.#pathProbe ? number + 2 : number + 1
+    const next = number + 1 === pathProbe ? number + 2 : number + 1
     if (isLate) this.#window.handleLateNumber(number, next, this.#flights.sentAt(next))
-    if (number === this.#pathProbe) {
-      if (!isLate && !this.#flights.isGivenUp(number)) outcome.acked.push(number)
-    } else if (isLate) {
-      this.counters.late++
-      this.#window.handleInnocent()
+    if (number !== pathProbe) {
       ;(seen ? outcome.lateSeen : outcome.late).push(number)
-      this.#told.late(this.answeredAt, number, this.#flights.sentAt(number))
-    } else if (this.#flights.isGivenUp(number)) {
-      this.counters.givenUpTooSoon++
-      if (number > this.#largestGivenUp) this.#largestGivenUp = number
-      ;(seen ? outcome.lateSeen : outcome.late).push(number)
-    } else if (seen) {
-      this.counters.seen++
-      outcome.seen.push(number)
-    } else {
-      this.counters.acked++
-      outcome.acked.push(number)
+      if (isLate) {
+        this.counters.late++
+        this.#window.handleInnocent()
+        this.#told.late(this.answeredAt, number, this.#flights.sentAt(number))
+      } else {
+        this.counters.givenUpTooSoon++
+        if (number > this.#largestGivenUp) this.#largestGivenUp = number
+      }
     }
     this.#flights.settle(number)
-    if (number >= this.#pathFrom) {
+    this.#noteSettled(number, number + 1)
+  }
+
+  #noteSettled(from: PacketNumber, end: PacketNumber): void {
+    for (let number = Math.max(from, this.#verdicts.pathFrom); number < end; number++) {
       this.#pathMtu.handleAcknowledged(this.answeredAt, number, this.#flights.bytesOf(number))
     }
-    if (number > this.#largestSettled) this.#largestSettled = number
-    if (number < this.#smallestSettled) this.#smallestSettled = number
+    if (end - 1 > this.#largestSettled) this.#largestSettled = end - 1
+    if (from < this.#smallestSettled) this.#smallestSettled = from
   }
 
   /** What an answer that settled flights means for all others. */
@@ -360,9 +410,9 @@ export class Recovery {
     this.#learnFromLate(now, this.outcome.late)
     this.#learnFromLate(now, this.outcome.lateSeen)
     this.#window.undo(now)
-    this.#giveUpOverdue(now)
-    this.#discountVanished(now)
-    this.#detectLosses(now)
+    this.#verdicts.giveUpOverdue(now, this.#flights.sentAt(this.#largestSettled))
+    this.#verdicts.discountVanished(now)
+    this.#lossAt = this.#verdicts.detectLosses(now, this.#largestAcknowledged)
     this.#adoptDatagramSize(now)
     if (!this.#pathMtu.isSuspicious) this.#window.endSuspicion()
     this.#grow(now, this.outcome.acked)
@@ -386,94 +436,6 @@ export class Recovery {
     this.#ages.handleLate(now, numbers, this.#largestAcknowledged, this.#flights)
   }
 
-  /**
-   * Flights that were declared lost long ago are given up, on the word of a packet sent after the declaration; a
-   * silence proves nothing. Both conditions rise with the number.
-   */
-  #giveUpOverdue(now: Micros): void {
-    const flights = this.#flights
-    const newestSentAt = flights.sentAt(this.#largestSettled)
-    let number = flights.oldestDeclaredLost()
-    while (number < flights.next) {
-      const declaredAt = flights.declaredAt(number)
-      if (newestSentAt <= declaredAt) return
-      if (this.#ages.givenUpAt(declaredAt, flights.sentAt(number)) > now) return
-      this.#giveUp(now, number)
-      number = flights.nextDeclaredLost(number + 1)
-    }
-  }
-
-  #giveUp(now: Micros, number: PacketNumber): void {
-    this.#flights.giveUp(number)
-    if (number === this.#pathProbe) return
-    this.#window.handleGivenUp()
-    this.counters.givenUp++
-    this.#told.givenUp(now, number)
-  }
-
-  #detectLosses(now: Micros): void {
-    const { lost } = this.outcome
-    const from = lost.length
-    this.#lossAt = this.#ages.judge(this.#flights, this.#largestAcknowledged, now, lost)
-    assert(this.#lossAt > now, "what is lost by now is declared lost now")
-    this.#declareLost(now, from)
-  }
-
-  /** The ring has no slot for a probe: its oldest flight is lost, as far as anyone can still know. */
-  #declareOldestLost(now: Micros): void {
-    this.outcome.lost.push(this.#flights.oldest())
-    this.#declareLost(now, 0)
-  }
-
-  /** Applies a verdict: the flights in `outcome.lost`, from an index on, leave, and the controller hears of it once. */
-  #declareLost(now: Micros, from: number): void {
-    const { values, length } = this.outcome.lost
-    for (let i = from; i < length; i++) this.#declareFlightLost(now, values[i]!)
-    this.#discountVanished(now)
-    for (let i = length - 1; i >= from; i--) {
-      const number = values[i]!
-      if (number === this.#pathProbe || !this.#flights.isDeclaredLost(number)) continue
-      const { isSuspicious } = this.#pathMtu
-      const isReduced = this.#window.reduce(now, this.#flights.sentAt(number), isSuspicious, this.#flights.bytes)
-      if (isReduced) this.#ages.handleCongestion()
-      return
-    }
-  }
-
-  #declareFlightLost(now: Micros, number: PacketNumber): void {
-    const sentAt = this.#flights.sentAt(number)
-    const bytes = this.#flights.bytesOf(number)
-    const isOfThisPath = number >= this.#pathFrom
-    if (isOfThisPath) this.#pathMtu.handleLost(now, number, bytes, sentAt)
-    this.#flights.declareLost(number, now)
-    if (number === this.#pathProbe) return this.#window.handleProbeLost(number)
-    this.counters.lost++
-    this.#told.lost(now, number, bytes, sentAt)
-    if (isOfThisPath) return this.#window.handleLost(number, sentAt)
-    this.#flights.giveUp(number)
-    this.counters.givenUp++
-    this.#told.givenUp(now, number)
-  }
-
-  /** Large flights fell into a black hole (spec §14.8): they are lost, but not by congestion. */
-  #discountVanished(now: Micros): void {
-    const flights = this.#flights
-    const from = this.#pathMtu.takeVanished()
-    if (from === never) return
-    for (let number = flights.nextOpen(Math.max(from, this.#pathFrom), flights.next); number < flights.next;) {
-      if (flights.bytesOf(number) > this.#pathMtu.datagramSize) this.#discount(number)
-      number = flights.nextOpen(number + 1, flights.next)
-    }
-    this.#window.handleBlackHole(now)
-  }
-
-  #discount(number: PacketNumber): void {
-    const flights = this.#flights
-    if (flights.isInFlight(number)) this.outcome.lost.push(number)
-    else if (flights.isDeclaredLost(number) && number !== this.#pathProbe) this.#window.handleInnocent()
-    flights.settle(number)
-  }
-
   #adoptDatagramSize(now: Micros): void {
     const { datagramSize } = this.#pathMtu
     if (datagramSize === this.datagramSize) return
@@ -489,11 +451,13 @@ export class Recovery {
   }
 
   /** Late flights are in neither list: they grow nothing (spec §14.3). */
-  #grow(now: Micros, numbers: NumberList): void {
-    for (let i = 0; i < numbers.length; i++) {
-      const number = numbers.values[i]!
-      if (number < this.#pathFrom) continue
-      this.#window.handleAcknowledged(now, this.#flights.bytesOf(number), this.#flights.sentAt(number))
+  #grow(now: Micros, { starts, ends, length }: NumberRanges): void {
+    const flights = this.#flights
+    for (let i = 0; i < length; i++) {
+      const end = ends[i]!
+      for (let number = Math.max(starts[i]!, this.#verdicts.pathFrom); number < end; number++) {
+        this.#window.handleAcknowledged(now, flights.bytesOf(number), flights.sentAt(number))
+      }
     }
   }
 }

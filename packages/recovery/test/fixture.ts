@@ -1,7 +1,8 @@
 import type { TraceEvent } from "@pure-link/trace"
 import type { Bytes } from "@pure-link/wire"
 import { NewReno } from "../src/congestion/newReno.ts"
-import type { NumberList } from "../src/numberList.ts"
+import { NumberList } from "../src/numberList.ts"
+import type { NumberRanges } from "../src/numberRanges.ts"
 import { Policies, type PolicyMakers } from "../src/policies.ts"
 import { Recovery } from "../src/recovery.ts"
 
@@ -11,8 +12,11 @@ export const nothing = { lost: 0, reductions: 0, episodes: 0, undone: 0, blackHo
 export const datagram = 1_200
 export const ms = 1_000
 
-export const numbers = (list: NumberList): Array<number> =>
-  [...list.values.subarray(0, list.length)].sort((a, b) => a - b)
+export const numbers = (list: NumberList | NumberRanges): Array<number> =>
+  (list instanceof NumberList ? [...list.values.subarray(0, list.length)] : inRanges(list)).sort((a, b) => a - b)
+
+const inRanges = ({ starts, ends, length }: NumberRanges): Array<number> =>
+  [...starts.subarray(0, length)].flatMap((start, i) => Array.from({ length: ends[i]! - start }, (_, j) => start + j))
 
 /** A recovery over NewReno, whose window is easy to reckon, and the calls of a sender in short. */
 export class Fixture {
@@ -45,7 +49,7 @@ export class Fixture {
   }
 
   outcome(): Record<string, Array<number>> {
-    const lists = Object.entries<NumberList>({ ...this.recovery.outcome })
+    const lists = Object.entries<NumberList | NumberRanges>({ ...this.recovery.outcome })
     return Object.fromEntries(lists.filter(([, list]) => list.length > 0).map(([name, list]) => [name, numbers(list)]))
   }
 

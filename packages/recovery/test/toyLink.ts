@@ -161,6 +161,6 @@ export class ToyLink {
     for (const number of numbers) recovery.acknowledge(number, number, false)
     this.#largestArrived = Math.max(this.#largestArrived, ...numbers)
     recovery.endAnswer(this.now, this.#largestArrived, 0)
-    this.delivered += recovery.outcome.acked.length + recovery.outcome.late.length
+    this.delivered += recovery.outcome.acked.count + recovery.outcome.late.length
   }
 }

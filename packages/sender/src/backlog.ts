@@ -1,4 +1,5 @@
 import type { Bytes, PacketNumber, RecordNumber } from "@pure-link/wire"
+import { ok as assert } from "node:assert/strict"
 import { type FlightContents, Mark, spansInFlight } from "./flightContents.ts"
 import type { PacketBuilder } from "./packetBuilder.ts"
 import { type Position, RecordQueue } from "./recordQueue.ts"
@@ -58,14 +59,34 @@ export class Backlog {
     this.cursor = Math.max(this.cursor, firstPosition)
   }
 
-  /** The current reply run holds all that a flight carried, however it may have been cut again since. */
-  acknowledge(flights: FlightContents, number: PacketNumber): void {
-    for (let i = 0; i < flights.spanCount(number); i++) {
-      const start = Math.max(flights.spanStart(number, i), this.queue.firstPosition)
-      const end = flights.spanEnd(number, i)
-      this.acknowledged.merge(start, end)
-      this.again.remove(start, end)
+  /**
+   * The current reply run holds all that the flights from `from` on and below `to` carried, however it may have been cut
+   * again since: what follows one another is taken at once. Returns the last of them that carried records; −1 if none did.
+   */
+  acknowledge(flights: FlightContents, from: PacketNumber, to: PacketNumber): PacketNumber {
+    let last = -1
+    let start: Position = 0
+    let end: Position = 0
+    for (let number = from; number < to; number++) {
+      const count = flights.spanCount(number)
+      for (let i = 0; i < count; i++) {
+        const spanStart = flights.spanStart(number, i)
+        if (spanStart !== end) {
+          this.#acknowledgeSpan(start, end)
+          start = spanStart
+        }
+        end = flights.spanEnd(number, i)
+      }
+      if (count > 0) last = number
     }
+    this.#acknowledgeSpan(start, end)
+    return last
+  }
+
+  #acknowledgeSpan(from: Position, end: Position): void {
+    const start = Math.max(from, this.queue.firstPosition)
+    this.acknowledged.merge(start, end)
+    this.again.remove(start, end)
   }
 
   /** What a flight carried, and is not acknowledged, needs sending again, unless another has taken it over. */
@@ -120,6 +141,20 @@ export class Backlog {
       if (reached < end) return true
     }
     return this.waitsBelow(reach)
+  }
+
+  /** The same where nothing waits to go again: with what was never sent, as far as `end`, in one span. */
+  fillInOrder(
+    builder: PacketBuilder,
+    flights: FlightContents,
+    number: PacketNumber,
+    base: RecordNumber,
+    end: Position
+  ): void {
+    const start = this.cursor
+    this.cursor = builder.addSpan(this.queue, base, start, end)
+    assert(this.cursor > start, "a packet has room for some of any record")
+    flights.put(number, start, this.cursor)
   }
 
   /**

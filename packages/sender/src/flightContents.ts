@@ -28,6 +28,7 @@ export class FlightContents {
   readonly #numbers: Float64Array
   readonly #marks: Uint8Array
   readonly #counts: Uint8Array
+  /** The first span of every flight, then the second of every flight, and so on: most have one. */
   readonly #starts: Float64Array
   readonly #ends: Float64Array
   readonly #flags: Uint8Array
@@ -60,9 +61,19 @@ export class FlightContents {
 
   addSpan(number: PacketNumber, start: Position, end: Position): void {
     const slot = number & this.#mask
-    const at = slot * spansInFlight + this.#counts[slot]!++
+    const at = this.#counts[slot]!++ * this.ringSize + slot
     this.#starts[at] = start
     this.#ends[at] = end
+  }
+
+  /** The entry of a packet with one span and without marks. */
+  put(number: PacketNumber, start: Position, end: Position): void {
+    const slot = number & this.#mask
+    this.#numbers[slot] = number
+    this.#marks[slot] = 0
+    this.#counts[slot] = 1
+    this.#starts[slot] = start
+    this.#ends[slot] = end
   }
 
   /** The packet is sealed: this is what identifies it. */
@@ -99,15 +110,25 @@ export class FlightContents {
     this.#marks[slot] = this.#marks[slot]! | mark
   }
 
+  /** Marks the packets from `from` on and below `end`; returns all marks that any of them has. */
+  markAll(from: PacketNumber, end: PacketNumber, mark: number): number {
+    let all = 0
+    for (let number = from; number < end; number++) {
+      const slot = number & this.#mask
+      all |= this.#marks[slot]! |= mark
+    }
+    return all
+  }
+
   spanCount(number: PacketNumber): number {
     return this.#counts[number & this.#mask]!
   }
 
   spanStart(number: PacketNumber, i: number): Position {
-    return this.#starts[(number & this.#mask) * spansInFlight + i]!
+    return this.#starts[i * this.ringSize + (number & this.#mask)]!
   }
 
   spanEnd(number: PacketNumber, i: number): Position {
-    return this.#ends[(number & this.#mask) * spansInFlight + i]!
+    return this.#ends[i * this.ringSize + (number & this.#mask)]!
   }
 }

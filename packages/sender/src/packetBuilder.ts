@@ -1,17 +1,15 @@
-import type { Offer, PacketKey } from "@pure-link/keys"
+import type { Offer } from "@pure-link/keys"
 import {
   type Bytes,
   type Epoch,
   epochBitsOf,
   FrameType,
   type Id64,
-  type PacketEcho,
   type PacketNumber,
   partFrameOverhead,
   partsInFrame,
   recordsFrameOverhead,
   type RecordNumber,
-  runPrefixOf,
   smallestEpochPacket,
   type StreamFrame,
   streamFrameLength,
@@ -28,8 +26,8 @@ import { ok as assert } from "node:assert/strict"
 import type { Position, RecordQueue } from "./recordQueue.ts"
 
 /**
- * Writes one packet in place: header, control frames, then parts of records as spec §4.1, §4.2 and §9.2 cut them,
- * then padding, and seals it. It knows layout and room; what goes in is the link's matter.
+ * Writes one packet in place, but for its tag: header, control frames, then parts of records as spec §4.1, §4.2 and §9.2
+ * cut them, then padding. It knows layout and room; what goes in is the link's matter.
  */
 
 /** Records up to this length are cut only when at least `leastCut` bytes of room are left for them (spec §9.2). */
@@ -38,6 +36,14 @@ const leastCut = 64
 /** Fewer bytes than this left over in a full packet are PADDING (spec §9.2). */
 const leastLeftOver = 3
 const largestShortOffset = 0xffff
+/** No frame with records is shorter: that of one empty record. */
+const leastFrame = recordsFrameOverhead(1, false)
+
+/** A run as headers name it. */
+interface RunId {
+  readonly id: Id64
+  readonly prefix: number
+}
 
 export class PacketBuilder {
   /** Record bytes written into the packet so far. */
@@ -55,7 +61,6 @@ export class PacketBuilder {
   #at = 0
   #limit = 0
   #epoch: Epoch = 0
-  #number: PacketNumber = 0
 
   constructor(keyId: number) {
     this.#keyId = keyId
@@ -67,7 +72,7 @@ export class PacketBuilder {
     start: number,
     size: Bytes,
     long: boolean,
-    run: Id64,
+    run: RunId,
     epoch: Epoch,
     number: PacketNumber
   ): void {
@@ -77,10 +82,9 @@ export class PacketBuilder {
     this.#start = start
     this.#limit = start + size - tagLength
     this.#epoch = epoch
-    this.#number = number
     this.#bodyStart = long
-      ? writeLongHeader(out, start, bits, this.#keyId, run, number)
-      : writeShortHeader(out, start, bits, this.#keyId, runPrefixOf(run), number)
+      ? writeLongHeader(out, start, bits, this.#keyId, run.id, number)
+      : writeShortHeader(out, start, bits, this.#keyId, run.prefix, number)
     this.#at = this.#bodyStart
     this.recordBytes = 0
     this.hasRecords = false
@@ -118,11 +122,12 @@ export class PacketBuilder {
   /** Writes parts from `start` towards `end` while there is room; returns how far they reach. */
   addSpan(queue: RecordQueue, base: RecordNumber, start: Position, end: Position): Position {
     let reached = start
-    for (;;) {
+    while (reached < end && this.room >= leastFrame) {
       const from = reached
-      if (from < end) reached = this.#addFrame(queue, base, from, end)
-      if (reached === from) return reached
+      reached = this.#addFrame(queue, base, from, end)
+      if (reached === from) break
     }
+    return reached
   }
 
   /** Adds a span only if all of it fits; says whether it did. */
@@ -136,18 +141,16 @@ export class PacketBuilder {
     return false
   }
 
-  /**
-   * Completes and seals the packet; returns its length. `isFull`: more was waiting than fitted; `echo` takes what LOST
-   * would repeat of it.
-   */
-  finish(key: PacketKey, isFull: boolean, echo: PacketEcho): Bytes {
+  /** Completes the packet; returns its length with the tag that is to come. `isFull`: more was waiting than fitted. */
+  finish(isFull: boolean): Bytes {
     if (this.#at === this.#bodyStart) this.#out[this.#at++] = FrameType.ping
     if (isFull && this.#limit - this.#at < leastLeftOver) this.#padTo(this.#limit)
     if (this.#epoch > 0) this.#padTo(this.#start + smallestEpochPacket - tagLength)
-    key.seal(this.#out, this.#start, this.#bodyStart, this.#at, this.#number)
-    const end = this.#at + tagLength
-    echo.take(this.#out, this.#start, end, this.#number)
-    return end - this.#start
+    return this.#at + tagLength - this.#start
+  }
+
+  get headerLength(): Bytes {
+    return this.#bodyStart - this.#start
   }
 
   #padTo(end: number): void {

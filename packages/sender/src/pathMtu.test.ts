@@ -354,7 +354,15 @@ describe("deadlines", () => {
     const policies = told(path, {
       congestionControl: { make: () => controller },
       pacing: {
-        make: () => ({ name: "none", paceAt: (now) => now, handleSent() {}, rest, setDatagramSize() {}, restart() {} })
+        make: () => ({
+          name: "none",
+          paceAt: (now) => now,
+          roomFor: () => Infinity,
+          handleSent() {},
+          rest,
+          setDatagramSize() {},
+          restart() {}
+        })
       }
     })
     const records = [new Uint8Array(12_000_000), new Uint8Array(12_000_000)]

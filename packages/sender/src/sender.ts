@@ -37,6 +37,7 @@ import { LostNotice } from "./lostNotice.ts"
 import { mostQueuedRecords } from "./recordQueue.ts"
 import { SenderState } from "./senderState.ts"
 import { Settlement } from "./settlement.ts"
+import { Train } from "./train.ts"
 import { Transmitter } from "./transmitter.ts"
 
 /**
@@ -123,6 +124,9 @@ export class SenderLink {
   readonly #state: SenderState
   readonly #settlement: Settlement
   readonly #transmitter: Transmitter
+  readonly #train = new Train()
+  /** The length of a train of one. */
+  readonly #length = new Uint32Array(1)
   readonly #header = new PacketHeader()
   readonly #answer = new Answer()
   readonly #lost: LostNotice
@@ -167,7 +171,7 @@ export class SenderLink {
     if (options.staticSecret === undefined) this.#state.counters.keyAgreements++
     this.#lost = new LostNotice(this.#state.options)
     this.#settlement = new Settlement(this.#state, this.#header, this.#answer)
-    this.#transmitter = new Transmitter(this.#state, this.keyId)
+    this.#transmitter = new Transmitter(this.#state, this.#train, this.keyId)
   }
 
   /** The present run; another one follows when its numbers are nearly used up (spec §4.3), or when it is lost (§12.3). */
@@ -308,27 +312,54 @@ export class SenderLink {
     return Math.min(always, recovery.deadline(), this.#transmitter.wakeAt, waitsForPeer ? questionAt : never)
   }
 
-  /** Writes the next sealed datagram at out[offset…] and returns its length; 0 when nothing may or need go now. */
+  /**
+   * Writes sealed datagrams, at most `most`, at slab[0], slab[stride] and so on, and their lengths; returns how many. Fewer
+   * than `most`: nothing more may or need go now, unless `deadline` says so, because a probe of the path goes alone.
+   */
+  pollTrain(now: Micros, slab: Uint8Array, stride: Bytes, lengths: Uint32Array, most: number): number {
+    this.#train.begin(slab, 0, stride, lengths, most)
+    while (this.#train.room > 0 && (this.#transmitter.transmitPlain(now) > 0 || this.#transmit(now))) {}
+    this.#train.seal(this.#state.run.flights)
+    return this.#train.count
+  }
+
+  /** A train of one at out[offset…]: returns its length, 0 when nothing may or need go now. */
   pollTransmit(now: Micros, out: Uint8Array, offset: number): Bytes {
+    this.#train.begin(out, offset, 0, this.#length, 1)
+    if (!this.#transmit(now)) return 0
+    this.#train.seal(this.#state.run.flights)
+    return this.#length[0]!
+  }
+
+  /** Adds the next datagram to the train; false when nothing may or need go into it now. */
+  #transmit(now: Micros): boolean {
     const state = this.#state
     const transmitter = this.#transmitter
     transmitter.forgetWakes()
-    if (state.forked) return 0
-    if (state.isRunUsedUp) state.startFreshRun(now, true)
-    state.renewSpentKey(now)
-    if (state.refusal.active) return transmitter.isTryDue(now) ? transmitter.transmitTry(now, out, offset) : 0
+    if (state.forked) return false
+    if (!this.#renewRun(now)) return transmitter.comeBackAt(now)
+    if (state.refusal.active) return transmitter.isTryDue(now) && transmitter.transmitTry(now) > 0
     if (state.run.recovery.ringIsFull()) {
       state.run.recovery.setLimited(now, false)
-      return 0
+      return false
     }
-    if (state.probeDue) return transmitter.transmitProbe(now, out, offset)
+    if (state.probeDue) return transmitter.transmitProbe(now) > 0
     const length = state.run.recovery.isPathProbeUrgent
-      ? transmitter.transmitWaiting(now, out, offset) || transmitter.transmitPathProbe(now, out, offset)
-      : transmitter.transmitPathProbe(now, out, offset) || transmitter.transmitWaiting(now, out, offset)
-    if (length > 0) return length
-    if (state.packetDue || state.challenges.due !== undefined) return transmitter.transmitControl(now, out, offset)
-    if (state.waitsForPeer && now >= state.questionAt) return transmitter.transmitQuestion(now, out, offset)
-    return 0
+      ? transmitter.transmitWaiting(now) || transmitter.transmitPathProbe(now)
+      : transmitter.transmitPathProbe(now) || transmitter.transmitWaiting(now)
+    if (length > 0) return true
+    if (state.packetDue || state.challenges.due !== undefined) return transmitter.transmitControl(now) > 0
+    return state.waitsForPeer && now >= state.questionAt && transmitter.transmitQuestion(now) > 0
+  }
+
+  /** A fresh run or another key where the present one has done all that it may; false: after the train that is under way. */
+  #renewRun(now: Micros): boolean {
+    const state = this.#state
+    if (!state.isRunUsedUp && !state.isKeySpent) return true
+    if (this.#train.count > 0) return false
+    if (state.isRunUsedUp) state.startFreshRun(now, true)
+    state.renewSpentKey(now)
+    return true
   }
 
   /** Opens the answer whose header was read and returns its epoch; `undefined` when it is not one for this run. */

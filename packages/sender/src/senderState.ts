@@ -198,14 +198,18 @@ export class SenderState {
     return queue.first >= limit || cursor >= queue.positionOf(limit)
   }
 
+  /** Whether the key of the next packet may seal no more (spec §7.6). */
+  get isKeySpent(): boolean {
+    return this.run.epochs.isSpent(this.run.sealingEpoch)
+  }
+
   /**
    * Another key before the next packet, if that of the present epoch is spent (spec §7.6): a silent recovery brings the
    * next epoch, a fresh run another epoch 0.
    */
   renewSpentKey(now: Micros): void {
-    const { epochs, sealingEpoch } = this.run
-    if (!epochs.isSpent(sealingEpoch)) return
-    if (sealingEpoch === 0) return this.startFreshRun(now, true)
+    if (!this.isKeySpent) return
+    if (this.run.sealingEpoch === 0) return this.startFreshRun(now, true)
     this.startSilentRecovery()
     this.packetDue = this.backlog.hasUnstored
   }

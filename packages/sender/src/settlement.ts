@@ -189,36 +189,43 @@ export class Settlement {
   #settle(): boolean {
     const { acked, late, seen, lateSeen } = this.#state.run.recovery.outcome
     let anyRecords = false
-    for (let i = 0; i < acked.length; i++) if (this.#settleAcked(acked.values[i]!)) anyRecords = true
-    for (let i = 0; i < late.length; i++) if (this.#settleAcked(late.values[i]!)) anyRecords = true
-    for (let i = 0; i < seen.length; i++) this.#settleSeen(seen.values[i]!)
-    for (let i = 0; i < lateSeen.length; i++) this.#settleAnswered(lateSeen.values[i]!)
+    for (let i = 0; i < acked.length; i++) {
+      if (this.#settleAcked(acked.starts[i]!, acked.ends[i]!)) anyRecords = true
+    }
+    for (let i = 0; i < late.length; i++) {
+      if (this.#settleAcked(late.values[i]!, late.values[i]! + 1)) anyRecords = true
+    }
+    for (let i = 0; i < seen.length; i++) {
+      for (let number = seen.starts[i]!; number < seen.ends[i]!; number++) this.#settleSeen(number)
+    }
+    for (let i = 0; i < lateSeen.length; i++) this.#settleAnswered(lateSeen.values[i]!, lateSeen.values[i]! + 1)
     this.#settleLost()
     return anyRecords
   }
 
-  #settleAnswered(number: PacketNumber): void {
+  #settleAnswered(from: PacketNumber, end: PacketNumber): void {
     const { flights, stream } = this.#state.run
-    flights.mark(number, Mark.settled)
-    if (!flights.has(number, Mark.stream) || this.#answer.lacksName) return
-    if (stream.handleAnswered(number)) this.#state.circumstancesChanged()
+    const marks = flights.markAll(from, end, Mark.settled)
+    if ((marks & Mark.stream) === 0 || this.#answer.lacksName) return
+    for (let number = from; number < end; number++) {
+      if (flights.has(number, Mark.stream) && stream.handleAnswered(number)) this.#state.circumstancesChanged()
+    }
   }
 
-  #settleAcked(number: PacketNumber): boolean {
+  #settleAcked(from: PacketNumber, end: PacketNumber): boolean {
     const state = this.#state
-    const { flights } = state.run
-    this.#settleAnswered(number)
-    if (flights.spanCount(number) === 0) return false
-    state.backlog.acknowledge(flights, number)
+    this.#settleAnswered(from, end)
+    const last = state.backlog.acknowledge(state.run.flights, from, end)
+    if (last < 0) return false
     state.asking.reset()
-    state.releaseAfter(number)
+    state.releaseAfter(last)
     return true
   }
 
   #settleSeen(number: PacketNumber): void {
     const state = this.#state
     const { flights, resendFrom } = state.run
-    this.#settleAnswered(number)
+    this.#settleAnswered(number, number + 1)
     if (flights.spanCount(number) === 0) return
     if (number >= resendFrom) state.backlog.sendFlightAgain(flights, number)
     state.holdAfter(number)

@@ -1,42 +1,49 @@
-import { type Inbox, type InboxRecord, type InputSummary, StoreError } from "@pure-link/ports"
+import { type Inbox, type InboxBatch, type InputSummary, type ReadBounds, StoreError } from "@pure-link/ports"
 import type { CommitOutcome, Id64, RecordBatch, StoreIntent, StreamCursor, StreamName } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ok as assert } from "node:assert/strict"
-import type { Acknowledgement, InboxContents, InboxGroup, InboxProgress, InboxRows } from "./file/inboxFile.ts"
-import type { ReadBounds } from "./file/reading.ts"
+import type { Acknowledgement, InboxContents, InboxProgress, Pruned, Pruning } from "./file/inboxFile.ts"
 import type { StoreCounters } from "./StoreCounters.ts"
 import { type Ticket, WaitingLine } from "./WaitingLine.ts"
 
 /**
  * The inbox that callers see, over something that carries out one transaction at a time, in memory or on disk. It makes
- * groups of waiting commits and acknowledgements (one fsync each), and keeps cursors in memory, moved only after the
- * commit returned.
+ * groups of waiting commits, acknowledgements and prunings (one fsync each), and keeps cursors in memory, moved only
+ * after the commit returned.
  */
+
+/** One transaction: what is pruned, batches in order, consumers' acknowledgements, and then what is forgotten. */
+export interface InboxGroup {
+  readonly prunings: ReadonlyArray<Pruning>
+  /** Their batches are the caller's until the transaction has ended. */
+  readonly intents: ReadonlyArray<StoreIntent>
+  readonly acknowledgements: ReadonlyArray<Acknowledgement>
+  /** Streams whose retired generations are forgotten. */
+  readonly forgets: ReadonlyArray<StreamName>
+}
 
 /** What carries out transactions and reads. */
 export interface InboxEngine {
-  /** Room for the bytes of a group; a buffer of its own if not given. */
-  readonly allocate?: (length: number) => Uint8Array
   readonly transact: (group: InboxGroup) => Effect.Effect<InboxProgress, StoreError>
-  readonly read: (input: string, after: number, bounds: ReadBounds) => Effect.Effect<InboxRows, StoreError>
+  readonly read: (input: string, after: number, bounds: ReadBounds) => Effect.Effect<InboxBatch, StoreError>
   readonly consumerPosition: (input: string, consumer: string) => Effect.Effect<number, StoreError>
-  /** Prunes as much as one transaction may; 0 when nothing is left to prune. */
-  readonly prune: (
-    input: string,
-    through: number
-  ) => Effect.Effect<{ readonly pruned: number; readonly transactions: number }, StoreError>
   readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
   /** As the port's. */
   readonly ended?: Effect.Effect<never, StoreError>
 }
 
-/** A call that waits for a transaction: batches to store, a consumer's acknowledgement, or what is to be forgotten. */
+/**
+ * A call that waits for a transaction: batches to store, a consumer's acknowledgement, what is to be pruned, or what is
+ * to be forgotten.
+ */
 interface Call {
   readonly intents: ReadonlyArray<StoreIntent>
   readonly acknowledgement?: Acknowledgement
+  readonly pruning?: Pruning
   /** The stream whose retired generations are to be forgotten. */
   readonly forget?: StreamName
   readonly bytes: number
@@ -46,6 +53,7 @@ interface Call {
 interface Settled {
   readonly outcomes: ReadonlyArray<CommitOutcome>
   readonly forgotten: number
+  readonly pruned: Pruned
 }
 
 /** What is known of one (source, input). */
@@ -57,6 +65,17 @@ interface StreamState {
 /** A transaction takes calls up to these bounds, at least one. */
 const groupBytes = 32 * 1_048_576
 const groupCalls = 4_096
+
+const emptyBatch = (after: number): InboxBatch => ({
+  firstPosition: after + 1,
+  bytes: new Uint8Array(0),
+  sizes: new Uint32Array(0),
+  runs: []
+})
+
+type Tickets = ReadonlyArray<Ticket<Call, Settled>>
+
+const nonePruned: Pruned = { records: 0, through: 0, isDone: true }
 
 export const makeInbox = Effect.fnUntraced(function* (
   { counters, file }: { readonly file: string; readonly counters: StoreCounters },
@@ -84,10 +103,11 @@ export const makeInbox = Effect.fnUntraced(function* (
     })
   }
 
-  const settle = (tickets: ReadonlyArray<Ticket<Call, Settled>>, progress: InboxProgress) => {
+  const settle = (tickets: Tickets, progress: InboxProgress) => {
     counters.transactions = progress.transactions
     let i = 0
     let f = 0
+    let p = 0
     const outcomesOf = tickets.map(({ item: { intents } }) =>
       intents.map((intent) => {
         const outcome = progress.outcomes[i++]!
@@ -105,8 +125,9 @@ export const makeInbox = Effect.fnUntraced(function* (
       streams.of(forget)?.retired.clear()
       return progress.forgotten[f++]!
     })
+    const prunedOf = tickets.map(({ item: { pruning } }) => (pruning === undefined ? nonePruned : progress.pruned[p++]!))
     tickets.forEach((ticket, t) =>
-      ticket.settle(Effect.succeed({ outcomes: outcomesOf[t]!, forgotten: forgottenOf[t]! }))
+      ticket.settle(Effect.succeed({ outcomes: outcomesOf[t]!, forgotten: forgottenOf[t]!, pruned: prunedOf[t]! }))
     )
     for (const [input] of progress.positions) {
       for (const grown of Array.from(growth.get(input) ?? [])) grown() // a copy: who wakes may wait again at once
@@ -114,32 +135,31 @@ export const makeInbox = Effect.fnUntraced(function* (
   }
 
   /** One transaction, if calls wait for one; says whether there was. */
-  const turn = Effect.uninterruptibleMask((restore) =>
-    Effect.suspend(() => {
+  const turn = Effect.uninterruptibleMask((restore) => {
+    const transact = (tickets: Tickets) =>
+      Effect.suspend(() => restore(engine.transact(groupOf(tickets.map((ticket) => ticket.item))))).pipe(Effect.exit)
+    const conclude = (tickets: Tickets, exit: Exit.Exit<InboxProgress, StoreError>): void => {
+      if (exit._tag === "Success") return settle(tickets, exit.value)
+      const result = Effect.fail(line.errorOf(exit.cause))
+      for (const ticket of tickets) ticket.settle(result)
+    }
+    return Effect.suspend(() => {
       const tickets = takeGroup()
       if (tickets.length === 0) return Effect.succeed(false)
-      return Effect.suspend(() =>
-        restore(
-          engine.transact(
-            groupOf(
-              tickets.map((ticket) => ticket.item),
-              engine.allocate
-            )
-          )
-        )
-      ).pipe(
-        Effect.exit,
-        Effect.map((exit) => {
-          if (exit._tag === "Success") settle(tickets, exit.value)
-          else {
-            const result = Effect.fail(line.errorOf(exit.cause))
-            for (const ticket of tickets) ticket.settle(result)
-          }
+      return Effect.flatMap(transact(tickets), (exit) => {
+        const prunings = tickets.filter(({ item }) => item.pruning !== undefined)
+        const others = tickets.filter(({ item }) => item.pruning === undefined)
+        // On a full disk what makes room must not fail with what needs it.
+        const isApart = exit._tag === "Failure" && prunings.length > 0 && others.length > 0
+        if (!isApart) return Effect.as(Effect.sync(() => conclude(tickets, exit)), true)
+        conclude(others, exit)
+        return Effect.map(transact(prunings), (alone) => {
+          conclude(prunings, alone)
           return true
         })
-      )
+      })
     })
-  )
+  })
 
   yield* Effect.addFinalizer(() => Effect.sync(() => line.close()))
   yield* Effect.forkScoped(line.run(wake, turn))
@@ -175,7 +195,12 @@ export const makeInbox = Effect.fnUntraced(function* (
       }),
     forgetRetired: (name) =>
       Effect.map(line.join({ intents: [], forget: name, bytes: 0 }), ({ forgotten }) => forgotten),
-    read: (input, after, most) => Effect.map(engine.read(input, after, most), recordsOf),
+    read: (input, after, most) =>
+      Effect.suspend(() => {
+        const records = Math.min(most.records, lastPosition(input) - after)
+        if (records <= 0) return Effect.succeed(emptyBatch(after))
+        return engine.read(input, after, { records, bytes: most.bytes })
+      }),
     lastPosition,
     grown: (input) =>
       Stream.unfold(-1, (seen: number) =>
@@ -192,12 +217,11 @@ export const makeInbox = Effect.fnUntraced(function* (
         return Effect.asVoid(line.join({ intents: [], acknowledgement: { input, consumer, position }, bytes: 0 }))
       }),
     prune: Effect.fnUntraced(function* (input: string, throughPosition: number) {
-      let total = 0
-      for (;;) {
-        const { pruned, transactions } = yield* engine.prune(input, throughPosition)
-        if (pruned === 0) return total
-        counters.transactions = transactions
-        total += pruned
+      for (let total = 0; ; ) {
+        const call: Call = { intents: [], pruning: { input, through: throughPosition }, bytes: 0 }
+        const { isDone, records } = (yield* line.join(call)).pruned
+        total += records
+        if (isDone) return total
       }
     }),
     summaries: engine.summaries,
@@ -241,45 +265,15 @@ const assertBatch = ({ bytes, first, sizes }: RecordBatch): number => {
   return total
 }
 
-const ownBuffer = (length: number): Uint8Array => new Uint8Array(length)
-
-/** Copies the batches of all calls into one buffer of its own, which can move to another thread. */
-const groupOf = (calls: ReadonlyArray<Call>, allocate = ownBuffer): InboxGroup => {
+/** What a transaction is given of all calls. */
+const groupOf = (calls: ReadonlyArray<Call>): InboxGroup => {
   const intents = calls.flatMap((call) => call.intents)
-  const bytes = allocate(intents.reduce((sum, { batch }) => sum + batch.bytes.length, 0))
-  const sizes = new Uint32Array(intents.reduce((sum, { batch }) => sum + batch.sizes.length, 0))
-  let byte = 0
-  let record = 0
-  assert(bytes.length === calls.reduce((sum, call) => sum + call.bytes, 0), "a batch was changed after it was given")
-  for (const { batch } of intents) {
-    bytes.set(batch.bytes, byte)
-    sizes.set(batch.sizes, record)
-    byte += batch.bytes.length
-    record += batch.sizes.length
-  }
+  const bytes = intents.reduce((sum, { batch }) => sum + batch.bytes.length, 0)
+  assert(bytes === calls.reduce((sum, call) => sum + call.bytes, 0), "a batch was changed after it was given")
   return {
-    intents: intents.map(({ batch, generation, input, lives, source }) => ({
-      source,
-      input,
-      generation,
-      lives,
-      first: batch.first,
-      count: batch.sizes.length
-    })),
-    bytes,
-    sizes,
+    prunings: calls.flatMap((call) => call.pruning ?? []),
+    intents,
     acknowledgements: calls.flatMap((call) => call.acknowledgement ?? []),
     forgets: calls.flatMap((call) => call.forget ?? [])
   }
-}
-
-/** Rows as records that share one buffer. */
-export const recordsOf = (rows: InboxRows): ReadonlyArray<InboxRecord> => {
-  let offset = 0
-  return Array.from(rows.sizes, (size, i) => ({
-    position: rows.positions[i]!,
-    source: rows.sources[rows.sourceIndexes[i]!]!,
-    number: rows.numbers[i]!,
-    bytes: rows.bytes.subarray(offset, (offset += size))
-  }))
 }

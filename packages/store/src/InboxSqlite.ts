@@ -1,7 +1,9 @@
 import { Inbox, type StoreError } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { Carrier } from "./Carrier.ts"
 import { makeInbox } from "./InboxFront.ts"
+import { LogReader } from "./LogReader.ts"
 import { openThread } from "./StoreThread.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 import type { InboxOpened, InboxOpening, InboxOperations } from "./worker/messages.ts"
@@ -30,14 +32,35 @@ export const layer = (options: Options): Layer.Layer<Inbox, StoreError> =>
         file,
         limits: { fileBytes: options.fileLimitBytes, logBytes: options.logLimitBytes }
       })
+      const carrier = new Carrier()
+      const readers = new Map<string, LogReader<StoreError>>()
+      const readerOf = (input: string) => {
+        const reader = readers.get(input) ?? new LogReader((after) => thread.request("read", { input, after }))
+        readers.set(input, reader)
+        return reader
+      }
       return yield* makeInbox({ file, counters }, thread.opened, {
-        transact: (group) =>
-          Effect.uninterruptible(
-            thread.request("transact", group, [group.bytes.buffer as ArrayBuffer, group.sizes.buffer as ArrayBuffer])
+        transact: ({ intents, ...rest }) =>
+          Effect.suspend(() => {
+            const { buffers, bytes, sizes } = carrier.load(intents.map(({ batch }) => batch))
+            const heads = intents.map(({ batch, ...head }) => ({
+              ...head,
+              first: batch.first,
+              count: batch.sizes.length
+            }))
+            return thread.request("transact", { ...rest, intents: heads, bytes, sizes }, buffers)
+          }).pipe(
+            Effect.map((done) => {
+              carrier.comeBack(done.buffers)
+              for (const [i, { input }] of rest.prunings.entries()) {
+                readers.get(input)?.prune(done.progress.pruned[i]!.through)
+              }
+              return done.progress
+            }),
+            Effect.uninterruptible
           ),
-        read: (input, after, bounds) => thread.request("read", { input, after, bounds }),
+        read: (input, after, bounds) => readerOf(input).read(after, bounds),
         consumerPosition: (input, consumer) => thread.request("consumerPosition", { input, consumer }),
-        prune: (input, through) => thread.request("prune", { input, through }),
         summaries: thread.request("summaries", undefined),
         ended: thread.ended
       })

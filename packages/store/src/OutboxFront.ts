@@ -3,6 +3,7 @@ import {
   OutboxFull,
   type OutboxState,
   type ProducerPosition,
+  type ReadBounds,
   recordOverhead,
   RecordTooLong,
   StoreError
@@ -12,8 +13,8 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { ok as assert } from "node:assert/strict"
-import type { OutboxContents, OutboxGroup, OutboxProgress, OutboxStream } from "./file/outboxFile.ts"
-import type { ReadBounds } from "./file/reading.ts"
+import type { OutboxContents, OutboxProgress, OutboxStream } from "./file/outboxFile.ts"
+import type { Columns } from "./RecordList.ts"
 import type { StoreCounters } from "./StoreCounters.ts"
 import { WaitingLine } from "./WaitingLine.ts"
 
@@ -22,6 +23,17 @@ import { WaitingLine } from "./WaitingLine.ts"
  * numbers records, makes groups of waiting appends (one fsync each), holds the byte limit, and lets removals ride along
  * (spec §2.1, §8.5).
  */
+
+/** One transaction: records to append, how far to remove, and the life to register if these are its first records. */
+export interface OutboxGroup {
+  readonly first: RecordNumber
+  /** What was appended, as it was handed over. */
+  readonly chunks: ReadonlyArray<Columns>
+  readonly life: Id64 | undefined
+  readonly removed: RecordNumber
+  /** Producers' positions that these appends bring, in order. */
+  readonly producers: ReadonlyArray<ProducerPosition>
+}
 
 /** What carries out transactions and reads. */
 export interface OutboxEngine {
@@ -39,17 +51,17 @@ export interface OutboxOptions {
   readonly counters: StoreCounters
 }
 
-interface Chunk {
-  readonly bytes: Uint8Array
-  readonly sizes: Uint32Array
+interface Chunk extends Columns {
   readonly from?: ProducerPosition
+  /** What it counts against the byte limit. */
+  readonly counted: number
 }
 
 /** A transaction takes appends up to these bounds, at least one. */
 const groupBytes = 8 * 1_048_576
 const groupRecords = 16_384
-/** Removed rows that wait for a transaction of their own, when no append takes them along. */
-const lazyRows = 1_024
+/** Removed records that wait for a transaction of their own, when no append takes them along. */
+const lazyRecords = 1_024
 const lazyBytes = 1_048_576
 
 export const makeOutbox = Effect.fnUntraced(function* (
@@ -58,7 +70,9 @@ export const makeOutbox = Effect.fnUntraced(function* (
   engine: OutboxEngine
 ): Effect.fn.Return<Outbox["Service"], never, Scope.Scope> {
   const { generation } = opened
-  let { bytes: storedBytes, deleted, last, removed } = opened
+  let { bytes: storedBytes, deleted, last, oldestEnd, removed } = opened
+  /** How far the file knows of removals. */
+  let written = removed
   let lives: ReadonlyArray<Life> = livesFrom(opened.lives, removed)
   let registered = false
   /** The last transaction found no room: what is removed makes some at once. */
@@ -72,21 +86,23 @@ export const makeOutbox = Effect.fnUntraced(function* (
   const heldBytes = (): number => storedBytes + recordOverhead * (last - deleted)
 
   /**
-   * Removed rows get a transaction when there are enough, when nothing else is held, or when an append needs their
-   * room.
+   * Removals get a transaction when there are enough, when nothing else is held, or when an append needs their room and
+   * there is some: where the oldest records that were stored together are all removed.
    */
   const removalIsDue = (): boolean => {
-    const rows = removed - deleted
-    if (rows === 0) return false
-    const meanBytes = storedBytes / (last - deleted)
-    return isFull || rows >= lazyRows || rows * meanBytes >= lazyBytes || removed === last || line.next !== undefined
+    const makesRoom = removed > deleted && removed >= oldestEnd
+    if (!makesRoom && removed === written) return false
+    if (removed === last) return true
+    if (makesRoom && (isFull || line.next !== undefined)) return true
+    const waiting = makesRoom ? removed - deleted : removed - written
+    return waiting >= lazyRecords || waiting * (storedBytes / (last - deleted)) >= lazyBytes
   }
 
   const takeGroup = () => {
     let bytes = 0
     let records = 0
     return line.take((chunk) => {
-      const whole = bytes + countedBytes(chunk)
+      const whole = bytes + chunk.counted
       if (heldBytes() + whole > limitBytes) return false
       if (records > 0 && (whole > groupBytes || records + chunk.sizes.length > groupRecords)) return false
       bytes = whole
@@ -103,7 +119,12 @@ export const makeOutbox = Effect.fnUntraced(function* (
       const first = last + 1
       const chunks = tickets.map((ticket) => ticket.item)
       const newLife = registered || !chunks.some((chunk) => chunk.sizes.length > 0) ? undefined : life
-      return Effect.suspend(() => restore(engine.transact({ first, ...groupOf(chunks), life: newLife, removed }))).pipe(
+      const through = removed
+      const producers = chunks.flatMap((chunk) => chunk.from ?? [])
+      return Effect.suspend(() => {
+        for (const chunk of chunks) assert(countedBytes(chunk) === chunk.counted, "an append was changed meanwhile")
+        return restore(engine.transact({ first, chunks, life: newLife, removed: through, producers }))
+      }).pipe(
         Effect.exit,
         Effect.map((exit) => {
           if (exit._tag === "Failure") {
@@ -115,6 +136,7 @@ export const makeOutbox = Effect.fnUntraced(function* (
             return failing.length > 0
           }
           isFull = false
+          written = through
           adopt(exit.value, newLife === undefined ? undefined : { life: newLife, first })
           for (const ticket of tickets) {
             const number = last + 1
@@ -128,10 +150,11 @@ export const makeOutbox = Effect.fnUntraced(function* (
   )
 
   /** A transaction was committed: so far has the file come. */
-  const adopt = ({ bytes, deleted: deletedNow, transactions }: OutboxProgress, newLife: Life | undefined): void => {
-    storedBytes = bytes
-    deleted = deletedNow
-    counters.transactions = transactions
+  const adopt = (progress: OutboxProgress, newLife: Life | undefined): void => {
+    storedBytes = progress.bytes
+    deleted = progress.deleted
+    oldestEnd = progress.oldestEnd
+    counters.transactions = progress.transactions
     if (newLife === undefined) return
     lives = livesFrom([...lives, newLife], removed)
     registered = true
@@ -148,8 +171,8 @@ export const makeOutbox = Effect.fnUntraced(function* (
   /** Leaves the line and writes how far was removed, so that the next opening need not hear it again. */
   const close = Effect.suspend(() => {
     line.close()
-    if (removed === deleted) return Effect.void
-    return Effect.ignore(engine.transact({ first: last + 1, ...groupOf([]), life: undefined, removed }))
+    if (removed === written && (removed === deleted || removed < oldestEnd)) return Effect.void
+    return Effect.ignore(engine.transact({ first: last + 1, chunks: [], life: undefined, removed, producers: [] }))
   })
 
   yield* Effect.addFinalizer(() => close)
@@ -161,6 +184,7 @@ export const makeOutbox = Effect.fnUntraced(function* (
     append: (chunk) =>
       Effect.suspend((): Effect.Effect<RecordNumber, RecordTooLong | OutboxFull | StoreError> => {
         const { bytes, from, sizes } = chunk
+        const counted = countedBytes(chunk)
         if (from !== undefined) assertProducer(from)
         let total = 0
         for (const size of sizes) {
@@ -168,9 +192,8 @@ export const makeOutbox = Effect.fnUntraced(function* (
           total += size
         }
         assert(total === bytes.length, `sizes add up to ${total} B, not to the ${bytes.length} B given`)
-        const counted = countedBytes(chunk)
         if (counted > limitBytes) return Effect.fail(new OutboxFull({ bytes: counted, limit: limitBytes }))
-        return line.join({ ...chunk, bytes: new Uint8Array(bytes), sizes: new Uint32Array(sizes) })
+        return line.join({ ...chunk, counted })
       }),
     producerPosition: (producer) => producers.get(producer),
     read: (from, most) =>
@@ -209,7 +232,7 @@ export const missing = (file: string, number: RecordNumber): StoreError =>
   })
 
 /** What a chunk counts against the byte limit. */
-const countedBytes = ({ bytes, sizes }: Chunk): number => bytes.length + recordOverhead * sizes.length
+const countedBytes = ({ bytes, sizes }: Columns): number => bytes.length + recordOverhead * sizes.length
 
 const assertProducer = ({ position, producer }: ProducerPosition): void => {
   const { length } = producer
@@ -222,19 +245,4 @@ const livesFrom = (lives: ReadonlyArray<Life>, removed: RecordNumber): ReadonlyA
   let start = 0
   while (start + 1 < lives.length && lives[start + 1]!.first <= removed) start++
   return start === 0 ? lives : lives.slice(start)
-}
-
-/** Copies chunks into one buffer of their own, which can move to another thread. */
-const groupOf = (chunks: ReadonlyArray<Chunk>): Pick<OutboxGroup, "bytes" | "sizes" | "producers"> => {
-  const bytes = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.bytes.length, 0))
-  const sizes = new Uint32Array(chunks.reduce((sum, chunk) => sum + chunk.sizes.length, 0))
-  let byte = 0
-  let record = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk.bytes, byte)
-    sizes.set(chunk.sizes, record)
-    byte += chunk.bytes.length
-    record += chunk.sizes.length
-  }
-  return { bytes, sizes, producers: chunks.flatMap((chunk) => chunk.from ?? []) }
 }

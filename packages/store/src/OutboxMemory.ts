@@ -1,23 +1,17 @@
 import { id64 } from "@pure-link/keys"
-import { Entropy, Outbox, StoreError } from "@pure-link/ports"
-import type { Life, RecordBatch, RecordNumber } from "@pure-link/wire"
+import { Entropy, Outbox, type ProducerPosition, StoreError } from "@pure-link/ports"
+import type { Life } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ok as assert } from "node:assert/strict"
-import {
-  isSameStream,
-  isUnused,
-  type OutboxContents,
-  type OutboxGroup,
-  type OutboxStream,
-  wrongStream
-} from "./file/outboxFile.ts"
-import type { ReadBounds } from "./file/reading.ts"
-import { makeOutbox } from "./OutboxFront.ts"
+import { isSameStream, isUnused, type OutboxContents, type OutboxStream, wrongStream } from "./file/outboxFile.ts"
+import { makeOutbox, type OutboxGroup } from "./OutboxFront.ts"
+import { Piece, RecordList } from "./RecordList.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 
 /**
- * An outbox in memory, for tests and simulations. What its backing holds survives a simulated restart, as a file would.
+ * An outbox in memory, for tests, simulations, and streams that need not outlive the process. It keeps what it is
+ * handed as it is, and copies nothing. What its backing holds survives a simulated restart, as a file would.
  */
 export interface Options {
   readonly stream: OutboxStream
@@ -35,7 +29,7 @@ export interface Options {
 /** What a file would hold. */
 export class Backing {
   contents: OutboxContents | undefined
-  readonly records = new Map<RecordNumber, Uint8Array>()
+  readonly records = new RecordList()
   isOpen = false
   transactions = 0
 
@@ -43,7 +37,7 @@ export class Backing {
   copy(): Backing {
     const copy = new Backing()
     copy.contents = this.contents
-    for (const [number, bytes] of this.records) copy.records.set(number, bytes)
+    for (const piece of this.records.held()) copy.records.push(piece)
     return copy
   }
 }
@@ -67,10 +61,10 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
       return yield* makeOutbox({ file: place, stream, limitBytes, life: id64(entropy), counters }, contents, {
         transact: (group) =>
           Effect.map(options.beforeCommit ?? Effect.void, () => {
-            const { bytes, deleted } = apply(backing, group)
-            return { bytes, deleted, transactions: ++backing.transactions }
+            const { bytes, deleted, oldestEnd } = apply(backing, group)
+            return { bytes, deleted, oldestEnd, transactions: ++backing.transactions }
           }),
-        read: (from, bounds) => Effect.sync(() => readBatch(backing, from, bounds))
+        read: (from, bounds) => Effect.sync(() => ({ first: from, ...backing.records.read(from, bounds) }))
       })
     })
   )
@@ -99,49 +93,51 @@ const emptyContents = (stream: OutboxStream, generation: bigint): OutboxContents
   last: 0,
   removed: 0,
   deleted: 0,
+  oldestEnd: 0,
   bytes: 0,
   lives: [],
   producers: []
 })
 
-const apply = (backing: Backing, { bytes, first, life, producers, removed, sizes }: OutboxGroup): OutboxContents => {
+const apply = (backing: Backing, { chunks, first, life, producers, removed }: OutboxGroup): OutboxContents => {
   const before = backing.contents!
+  const { records } = backing
   assert(first === before.last + 1)
-  let held = before.bytes + bytes.length
-  let number = first
-  let start = 0
-  for (const size of sizes) backing.records.set(number++, bytes.subarray(start, (start += size)))
-  for (let gone = before.deleted + 1; gone <= removed; gone++) {
-    held -= backing.records.get(gone)!.length
-    backing.records.delete(gone)
+  let { bytes, deleted, last } = before
+  for (const chunk of chunks) {
+    if (chunk.sizes.length === 0) continue
+    records.push(new Piece(last + 1, chunk))
+    last += chunk.sizes.length
+    bytes += chunk.bytes.length
   }
-  const positions = new Map([...before.producers, ...producers].map(({ position, producer }) => [producer, position]))
-  const lives: ReadonlyArray<Life> = life === undefined ? before.lives : [...before.lives, { life, first }]
+  for (let oldest = records.oldest; oldest !== undefined && oldest.last <= removed; oldest = records.oldest) {
+    bytes -= oldest.end
+    deleted = oldest.last
+    records.shift()
+  }
   return (backing.contents = {
     ...before,
-    last: number - 1,
+    last,
     removed,
-    deleted: removed,
-    bytes: held,
-    lives: lives.filter((_, i) => i + 1 === lives.length || lives[i + 1]!.first > removed),
-    producers: [...positions].map(([producer, position]) => ({ producer, position }))
+    deleted,
+    oldestEnd: records.oldest?.last ?? deleted,
+    bytes,
+    lives: livesAfter(before.lives, life === undefined ? undefined : { life, first }, removed),
+    producers: producers.length === 0 ? before.producers : newest(before.producers, producers)
   })
 }
 
-const readBatch = (backing: Backing, from: RecordNumber, most: ReadBounds): RecordBatch => {
-  const records: Array<Uint8Array> = []
-  let total = 0
-  for (let number = from; records.length < most.records; number++) {
-    const record = backing.records.get(number)
-    if (record === undefined || (records.length > 0 && total + record.length > most.bytes)) break
-    records.push(record)
-    total += record.length
-  }
-  const bytes = new Uint8Array(total)
-  let offset = 0
-  for (const record of records) {
-    bytes.set(record, offset)
-    offset += record.length
-  }
-  return { first: from, bytes, sizes: Uint32Array.from(records, (record) => record.length) }
+/** The lives from that of the last removed record on, with one more if one begins. */
+const livesAfter = (before: ReadonlyArray<Life>, begun: Life | undefined, removed: number): ReadonlyArray<Life> => {
+  if (begun === undefined && (before.length < 2 || before[1]!.first > removed)) return before
+  const lives = begun === undefined ? before : [...before, begun]
+  return lives.filter((_, i) => i + 1 === lives.length || lives[i + 1]!.first > removed)
+}
+
+const newest = (
+  before: ReadonlyArray<ProducerPosition>,
+  later: ReadonlyArray<ProducerPosition>
+): ReadonlyArray<ProducerPosition> => {
+  const positions = new Map([...before, ...later].map(({ position, producer }) => [producer, position]))
+  return [...positions].map(([producer, position]) => ({ producer, position }))
 }

@@ -2,8 +2,11 @@ import { id64 } from "@pure-link/keys"
 import { Entropy, Outbox, type StoreError } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { Carrier } from "./Carrier.ts"
 import type { OutboxStream } from "./file/outboxFile.ts"
 import { makeOutbox } from "./OutboxFront.ts"
+import { PieceReader } from "./PieceReader.ts"
+import { Piece } from "./RecordList.ts"
 import { openThread } from "./StoreThread.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 import type { OutboxOpened, OutboxOpening, OutboxOperations } from "./worker/messages.ts"
@@ -42,15 +45,26 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
         newGeneration: id64(entropy),
         limits: { fileBytes: options.fileLimitBytes, logBytes: options.logLimitBytes }
       })
+      const carrier = new Carrier()
+      const reader = new PieceReader((from) =>
+        Effect.map(thread.request("read", { from }), (block) => block && { piece: new Piece(block.first, block), from })
+      )
       return yield* makeOutbox({ file, stream, limitBytes, life: id64(entropy), counters }, thread.opened, {
-        transact: (group) => Effect.uninterruptible(thread.request("transact", group, buffersOf(group))),
-        read: (from, bounds) => thread.request("read", { from, bounds }),
+        transact: ({ chunks, ...rest }) =>
+          Effect.suspend(() => {
+            const { buffers, bytes, sizes } = carrier.load(chunks)
+            return thread.request("transact", { ...rest, bytes, sizes }, buffers)
+          }).pipe(
+            Effect.map((done) => {
+              carrier.comeBack(done.buffers)
+              reader.dropThrough(rest.removed)
+              return done.progress
+            }),
+            Effect.uninterruptible
+          ),
+        read: (from, bounds) =>
+          Effect.map(reader.read(from, bounds), ({ bytes, sizes }) => ({ first: from, bytes, sizes })),
         ended: thread.ended
       })
     })
   )
-
-const buffersOf = ({ bytes, sizes }: { readonly bytes: Uint8Array; readonly sizes: Uint32Array }) => [
-  bytes.buffer as ArrayBuffer,
-  sizes.buffer as ArrayBuffer
-]

@@ -1,21 +1,23 @@
 import {
-  type InboxRecord,
+  type InboxBatch,
   type InputSummary,
   type OutboxState,
   type ProducerPosition,
+  type ReadBounds,
   StoreError
 } from "@pure-link/ports"
 import type { RecordBatch, RecordNumber } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { DatabaseSync } from "node:sqlite"
-import { type Kind, openForReading } from "./file/database.ts"
+import { atOneMoment, type Kind, openForReading } from "./file/database.ts"
 import { failureOf } from "./file/failure.ts"
-import { inboxKind, logIdOf, prepareInboxRead, readRows, readSummaries } from "./file/inboxFile.ts"
-import { type OutboxStream, outboxKind, prepareRead, readBatch, readContents, readHeld } from "./file/outboxFile.ts"
-import type { ReadBounds } from "./file/reading.ts"
-import { recordsOf } from "./InboxFront.ts"
+import { inboxKind, logOf, prepareInboxRead, readPiece as readLogPiece, readSummaries } from "./file/inboxFile.ts"
+import { type OutboxStream, outboxKind, prepareRead, readContents, readHeld, readPiece } from "./file/outboxFile.ts"
+import { LogReader } from "./LogReader.ts"
 import { missing } from "./OutboxFront.ts"
+import { PieceReader } from "./PieceReader.ts"
+import { Piece } from "./RecordList.ts"
 
 /**
  * Looking into a file that another process may own: for tools that list, count and show. Each call sees one moment and
@@ -43,7 +45,7 @@ export interface InboxReader {
     input: string,
     after: number,
     most: ReadBounds
-  ) => Effect.Effect<ReadonlyArray<InboxRecord>, StoreError>
+  ) => Effect.Effect<InboxBatch, StoreError>
 }
 
 /** Opens an outbox file for reading until the scope ends. */
@@ -57,12 +59,19 @@ export const readOutbox = Effect.fnUntraced(function* (
       return { stream, generation, lowestHeld: removed + 1, last, lives, heldBytes, producers }
     }),
     read: (from, most) =>
-      look((db) => {
-        const { last, removed } = readContents(db)
+      Effect.gen(function* () {
+        const { last, removed } = yield* look(readContents)
         const records = from > removed ? Math.max(0, Math.min(most.records, last - from + 1)) : 0
-        const batch = readBatch(prepareRead(db), from, { records, bytes: most.bytes })
-        if (records > 0 && batch.sizes.length === 0 && from > readContents(db).removed) throw missing(file, from)
-        return batch
+        if (records === 0) return { first: from, bytes: new Uint8Array(0), sizes: new Uint32Array(0) }
+        const reader = new PieceReader((next) =>
+          look((db) => {
+            const block = readPiece(prepareRead(db), next)
+            return block && { piece: new Piece(block.first, block), from: next }
+          })
+        )
+        const { bytes, sizes } = yield* reader.read(from, { records, bytes: most.bytes })
+        if (sizes.length === 0 && from > (yield* look(readContents)).removed) return yield* missing(file, from)
+        return { first: from, bytes, sizes }
       })
   }
 })
@@ -75,9 +84,16 @@ export const readInbox = Effect.fnUntraced(function* (
   return {
     summaries: look(readSummaries),
     read: (input, after, most) =>
-      look((db) => {
-        const id = logIdOf(db, input)
-        return id === undefined ? [] : recordsOf(readRows(prepareInboxRead(db, id), after, most))
+      Effect.suspend(() => {
+        const reader = new LogReader((position) =>
+          look((db) =>
+            atOneMoment(db, () => {
+              const log = logOf(db, input)
+              return log && readLogPiece(prepareInboxRead(db, log.id), log, position)
+            })
+          )
+        )
+        return reader.read(after, most)
       })
   }
 })

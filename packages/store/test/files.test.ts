@@ -54,18 +54,18 @@ describe("a store's file", () => {
     Effect.gen(function* () {
       const owned = new OwnedDatabase(yield* newFile, outboxKind, {})
       const pragma = (name: string) => Object.values(owned.db.prepare(`PRAGMA ${name}`).get()!)[0]
-      assert.deepStrictEqual(["journal_mode", "synchronous", "user_version"].map(pragma), ["wal", 2, 1])
+      assert.deepStrictEqual(["journal_mode", "synchronous", "user_version"].map(pragma), ["wal", 2, 2])
       owned.close()
     })
   )
 
   it.effect("is refused when a later version made it", () =>
     Effect.gen(function* () {
-      for (const sql of ["PRAGMA user_version=2", "UPDATE meta SET value = 2 WHERE key = 'schema'"]) {
+      for (const sql of ["PRAGMA user_version=3", "UPDATE meta SET value = 3 WHERE key = 'schema'"]) {
         const file = yield* newFile
         yield* openOutbox(file)
         change(file, sql)
-        yield* assertRefused(file, "version", "schema 2")
+        yield* assertRefused(file, "version", "schema 3")
       }
     })
   )
@@ -94,14 +94,14 @@ describe("a store's file", () => {
       const whole = readFileSync(file)
       const readAll = withOutbox({ file }, (outbox) => outbox.read(1, { records: 400, bytes: 1 << 20 }))
       const damaged = Buffer.from(whole)
-      damaged.fill(0xa5, 8_192 * 6, whole.length)
+      damaged.fill(0xa5, 16_384 * 6, whole.length)
       writeFileSync(file, damaged)
       assert.strictEqual((yield* Effect.flip(readAll)).reason, "unreadable")
       writeFileSync(file, whole)
-      truncateSync(file, 8_192 * 5)
+      truncateSync(file, 16_384 * 5)
       assert.strictEqual((yield* Effect.flip(readAll)).reason, "unreadable")
       writeFileSync(file, whole)
-      change(file, "DELETE FROM records WHERE number = 400")
+      change(file, "DELETE FROM blocks WHERE first > 1 OR count = 400")
       assert.strictEqual((yield* Effect.flip(readAll)).reason, "unreadable")
       writeFileSync(file, whole)
       assert.strictEqual((yield* readAll).sizes.length, 400)

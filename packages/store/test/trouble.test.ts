@@ -9,9 +9,9 @@ import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { basename, dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { InboxFile } from "../src/file/inboxFile.ts"
-import { OutboxFile, type OutboxGroup, type OutboxProgress } from "../src/file/outboxFile.ts"
+import { OutboxFile, type OutboxProgress } from "../src/file/outboxFile.ts"
 import { InboxMemory, InboxSqlite, OutboxSqlite, readOutbox, storeCounters } from "../src/index.ts"
-import { makeOutbox } from "../src/OutboxFront.ts"
+import { makeOutbox, type OutboxGroup } from "../src/OutboxFront.ts"
 import { openThread } from "../src/StoreThread.ts"
 import { temporaryFolder } from "./places.ts"
 import type { DyingOperations } from "./processes/dyingThread.ts"
@@ -64,11 +64,16 @@ describe("a defect in a turn", () => {
   const front = (transact: (group: OutboxGroup) => Effect.Effect<OutboxProgress, StoreError>) =>
     makeOutbox(
       { file: "front", stream, limitBytes: 1_000, life: 2n, counters: storeCounters() },
-      { stream, generation: 1n, last: 0, removed: 0, deleted: 0, bytes: 0, lives: [], producers: [] },
+      { stream, generation: 1n, last: 0, removed: 0, deleted: 0, oldestEnd: 0, bytes: 0, lives: [], producers: [] },
       { transact, read: () => Effect.die("not read here") }
     )
-  const progress = ({ bytes }: OutboxGroup) =>
-    Effect.succeed({ deleted: 0, bytes: bytes.length, transactions: 1 } satisfies OutboxProgress)
+  const progress = ({ chunks }: OutboxGroup) =>
+    Effect.succeed({
+      deleted: 0,
+      oldestEnd: 1,
+      bytes: chunks.reduce((sum, { bytes }) => sum + bytes.length, 0),
+      transactions: 1
+    } satisfies OutboxProgress)
 
   it.effect("fails the appends of that turn with a typed error, and no later one", () =>
     Effect.gen(function* () {
@@ -118,8 +123,8 @@ describe("an outbox that lost a record", () => {
   it.effect("gives those before it, and then an error instead of nothing", () =>
     Effect.gen(function* () {
       const file = yield* newFile
-      yield* withOutbox(file, (outbox) => outbox.append(records(10, 5)))
-      change(file, "DELETE FROM records WHERE number = 5")
+      yield* withOutbox(file, (outbox) => Effect.forEach([4, 1, 5], (count) => outbox.append(records(count, 5))))
+      change(file, "DELETE FROM blocks WHERE first = 5")
       const look = (read: Outbox["Service"]["read"]) =>
         Effect.gen(function* () {
           assert.deepStrictEqual(yield* read(2, most), { first: 2, ...records(3, 5) })
@@ -134,22 +139,36 @@ describe("an outbox that lost a record", () => {
     })
   )
 
-  it.effect("to a damaged page gives those before the page", () =>
+  it.effect("to damage gives the blocks before it, and sees a single bit of it", () =>
     Effect.gen(function* () {
       const file = yield* newFile
-      yield* withOutbox(file, (outbox) => outbox.append(records(100, 1_000)))
-      const damaged = readFileSync(file)
-      const page = 8_192 * Math.floor(damaged.length / 8_192 - 4)
-      writeFileSync(file, damaged.fill(0xa5, page, page + 8_192))
-      yield* withOutbox(file, (outbox) =>
-        Effect.gen(function* () {
-          const { sizes } = yield* outbox.read(1, most)
-          assert.isAbove(sizes.length, 20)
-          assert.isBelow(sizes.length, 100)
-          const error = yield* Effect.flip(outbox.read(1 + sizes.length, most))
-          assert.strictEqual(error.reason, "unreadable")
-        })
-      )
+      const append = Effect.replicateEffect(5)
+      yield* withOutbox(file, (outbox) => append(outbox.append(records(20, 1_000))))
+      const whole = readFileSync(file)
+      const inTheMiddle = whole.lastIndexOf(new Uint8Array(5_000).fill(7))
+      const damages: ReadonlyArray<(bytes: Buffer) => void> = [
+        (bytes) => bytes.fill(0xa5, inTheMiddle, inTheMiddle + 4_000),
+        (bytes) => (bytes[inTheMiddle + 2_500]! ^= 16)
+      ]
+      for (const damage of damages) {
+        const damaged = Buffer.from(whole)
+        damage(damaged)
+        writeFileSync(file, damaged)
+        yield* withOutbox(file, (outbox) =>
+          Effect.gen(function* () {
+            let next = 1
+            let read = yield* Effect.result(outbox.read(next, most))
+            while (read._tag === "Success") {
+              assert.isAbove(read.success.sizes.length, 0)
+              assert.isTrue(read.success.bytes.every((byte) => byte === 7))
+              next += read.success.sizes.length
+              read = yield* Effect.result(outbox.read(next, most))
+            }
+            assert.include([21, 41, 61, 81], next)
+            assert.strictEqual(read.failure.reason, "unreadable")
+          })
+        )
+      }
     })
   )
 })
@@ -253,7 +272,8 @@ describe("an inbox whose disk fails twice", () => {
       const inbox = new InboxFile(yield* newFile, {})
       const group = (first: number) => {
         const { batch, ...head } = intent(first)
-        return { intents: [{ ...head, first, count: 1 }], ...records(1, 1), acknowledgements: [], forgets: [], batch }
+        const intents = [{ ...head, first, count: batch.sizes.length }]
+        return { prunings: [], intents, ...records(1, 1), acknowledgements: [], forgets: [] }
       }
       const broken = new Set<string>()
       const mend = breakSql((sql) => ([...broken].some((start) => sql.startsWith(start)) ? 10 : undefined))
@@ -263,9 +283,9 @@ describe("an inbox whose disk fails twice", () => {
         assert.throws(() => inbox.transact(group(2)), "disk I/O")
         broken.delete("COMMIT")
         assert.throws(() => inbox.transact(group(2)), "disk I/O")
-        assert.throws(() => inbox.read("orders", 0, { records: 9, bytes: 9 }), "disk I/O")
+        assert.throws(() => inbox.read("orders", 0), "disk I/O")
         broken.clear()
-        assert.strictEqual(inbox.read("orders", 0, { records: 9, bytes: 9 }).sizes.length, 1)
+        assert.strictEqual(inbox.read("orders", 0)?.sizes.length, 1)
         assert.deepStrictEqual(inbox.transact(group(2)).outcomes, [
           { _tag: "Stored", cursor: { generation: 1n, n: 2, life: 7n } }
         ])
@@ -291,7 +311,8 @@ describe("a full disk", () => {
         producers: []
       })
       const before = open()
-      before.transact(group(1, 10, 0))
+      before.transact({ ...group(1, 4, 0), ...records(4, 60_000) })
+      before.transact({ ...group(5, 6, 0), life: undefined })
       before.close()
       let writes = false
       const mend = breakSql((sql) => {
@@ -303,9 +324,10 @@ describe("a full disk", () => {
         assert.strictEqual(outbox.contents.last, 10)
         assert.isTrue(existsSync(reserve))
         assert.throws(() => outbox.transact(group(11, 1, 0)), "disk I/O")
-        assert.strictEqual(outbox.read(1, { records: 99, bytes: 999 }).sizes.length, 10)
+        assert.strictEqual(outbox.read(1)?.sizes.length, 4)
         assert.strictEqual(outbox.transact(group(11, 0, 4)).deleted, 4)
         assert.isFalse(existsSync(reserve))
+        assert.strictEqual(outbox.transact(group(11, 0, 7)).deleted, 4) // room comes back a block at a time
         assert.strictEqual(outbox.transact(group(11, 0, 10)).deleted, 10)
         assert.throws(() => outbox.transact(group(11, 1, 10)), "disk I/O") // what is kept is taken back first
         assert.isTrue(existsSync(reserve))

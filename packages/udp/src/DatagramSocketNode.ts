@@ -1,20 +1,17 @@
-import { DatagramSocket, type OpenSocket, type SocketError } from "@pure-link/ports"
+import { DatagramSocket, type SocketError } from "@pure-link/ports"
 import type { Address, Bytes } from "@pure-link/wire"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
+import type * as Schedule from "effect/Schedule"
 import * as dgram from "node:dgram"
 import { isIP } from "node:net"
-import { type Family, isPort, plainHost } from "./addresses.ts"
-import { bindError, codeOf, deathError } from "./failures.ts"
+import { type Family, plainHost } from "./addresses.ts"
+import { bindError, codeOf } from "./failures.ts"
 import { closeHandle, NodeSocket } from "./NodeSocket.ts"
+import { type Binding, defaultRebind, openSupervised } from "./supervision.ts"
 
 /**
- * The `DatagramSocket` of the system, over node:dgram: IPv4, IPv6 and both at once. A socket that dies, as after sleep,
- * is bound anew to the same address; if that keeps failing, its `died` fails.
+ * The `DatagramSocket` of the system, over node:dgram: IPv4, IPv6 and both at once. It works wherever Node does.
  */
 
 export interface NodeDatagramOptions {
@@ -35,13 +32,13 @@ const defaults: NodeDatagramOptions = {
   sendBufferBytes: 4_194_304,
   receiveQueue: 4_096,
   receiveQueueBytes: 8_388_608,
-  rebind: Schedule.max([Schedule.exponential("50 millis"), Schedule.recurs(8)]),
+  rebind: defaultRebind,
   createSocket: (options) => dgram.createSocket(options)
 }
 
 const layerWith = (options: Partial<NodeDatagramOptions>): Layer.Layer<DatagramSocket> => {
   const settings = { ...defaults, ...options }
-  return Layer.succeed(DatagramSocket, { open: (at) => open(settings, at) })
+  return Layer.succeed(DatagramSocket, { open: (at) => openSupervised(bindingWith(settings), at) })
 }
 
 export const DatagramSocketNode = {
@@ -50,67 +47,30 @@ export const DatagramSocketNode = {
   layerWith
 }
 
-const open = Effect.fnUntraced(function* (options: NodeDatagramOptions, at: Address) {
-  const died = Deferred.makeUnsafe<never, SocketError>()
-  const death = Latch.makeUnsafe(false)
-  let deathCode = ""
-  const whenHandleDies = (code: string) => {
-    deathCode = code
-    death.openUnsafe()
-  }
-  const socket = yield* Effect.acquireRelease(
-    bind(options, at, (handle, family) => {
+const bindingWith = (options: NodeDatagramOptions): Binding<NodeSocket> => ({
+  rebind: options.rebind,
+  bind: (at, supervisor) =>
+    bindHandle(options, at, (handle, family) => {
       const made = new NodeSocket({
+        ...supervisor,
         local: localOf(handle),
         family,
         buffers: askForBuffers(handle, options),
         receiveQueue: options.receiveQueue,
-        receiveQueueBytes: options.receiveQueueBytes,
-        died: Deferred.await(died),
-        whenHandleDies
+        receiveQueueBytes: options.receiveQueueBytes
       })
       made.attach(handle)
       return made
     }),
-    (opened) => Effect.callback<void>((resume) => opened.close(() => resume(Effect.void)))
-  )
-  const rebind = Effect.uninterruptible(
-    bind(options, socket.local, (handle) => {
+  bindAgain: (socket) =>
+    bindHandle(options, socket.local, (handle) => {
       askForBuffers(handle, options)
       socket.counters.rebinds++
       socket.attach(handle)
     })
-  )
-  const supervise = Effect.gen(function* () {
-    yield* death.await
-    death.closeUnsafe()
-    yield* Effect.mapError(Effect.retry(rebind, options.rebind), (error) => deathError(socket.local, deathCode, error))
-  })
-  yield* Effect.forever(supervise).pipe(
-    Effect.catch((error) => Deferred.fail(died, error)),
-    Effect.forkScoped
-  )
-  return socket as OpenSocket
-}) satisfies (options: NodeDatagramOptions, at: Address) => Effect.Effect<OpenSocket, SocketError, Scope.Scope>
+})
 
 /** Binds a handle and gives it to `use` before the event loop goes on, so that no datagram comes between. */
-const bind = <A>(
-  options: NodeDatagramOptions,
-  at: Address,
-  use: (handle: dgram.Socket, family: Family) => A
-): Effect.Effect<A, SocketError> => {
-  if (isIP(at.host) === 0 || !isPort(at.port)) return Effect.fail(bindError(at, "EINVAL"))
-  const host = plainHost(at.host)
-  const bound = bindHandle(options, { host, port: at.port }, use)
-  if (host !== "::") return bound
-  // A machine without IPv6 still has all that dual stack can mean there.
-  return Effect.catch(bound, (error) =>
-    error.code === "EAFNOSUPPORT" || error.code === "EADDRNOTAVAIL"
-      ? bindHandle(options, { host: "0.0.0.0", port: at.port }, use)
-      : Effect.fail(error)
-  )
-}
-
 const bindHandle = <A>(
   options: NodeDatagramOptions,
   at: Address,

@@ -1,4 +1,4 @@
-import type { OpenSocket, SocketCounters, SocketError } from "@pure-link/ports"
+import { ReceivedDatagrams, type SocketCounters, type SocketError } from "@pure-link/ports"
 import type { Address, Bytes } from "@pure-link/wire"
 import type * as Effect from "effect/Effect"
 import type * as dgram from "node:dgram"
@@ -6,23 +6,25 @@ import { type Family, isPort, reachableHost, Sources } from "./addresses.ts"
 import { codeOf, errorsInARow, isFatal } from "./failures.ts"
 import { ReceiveQueue } from "./ReceiveQueue.ts"
 import { largestUdpPayload, SendBlocks } from "./SendBlocks.ts"
+import type { SupervisedSocket, Supervisor } from "./supervision.ts"
 
 /**
  * An open socket over node:dgram. The system's socket beneath it (the handle) may die and be exchanged for a new one on
  * the same address; this one stays. Whatever the system reports is counted here and reaches nobody else.
  */
-export interface NodeSocketOptions {
+export interface NodeSocketOptions extends Supervisor {
   readonly local: Address
   readonly family: Family
   readonly buffers: { readonly receive: Bytes; readonly send: Bytes }
   readonly receiveQueue: number
   readonly receiveQueueBytes: Bytes
-  readonly died: Effect.Effect<never, SocketError>
-  /** Called when the handle has died, with the code; `attach` brings a new one. */
-  readonly whenHandleDies: (code: string) => void
 }
 
-export class NodeSocket implements OpenSocket {
+/** Datagrams that one `receive` hands over at most, and bytes of them. */
+const receivedAtOnce = 512
+const receivedBytes: Bytes = 1_048_576
+
+export class NodeSocket implements SupervisedSocket {
   readonly local: Address
   readonly counters: SocketCounters = {
     sent: 0,
@@ -36,7 +38,8 @@ export class NodeSocket implements OpenSocket {
   readonly buffers: { readonly receive: Bytes; readonly send: Bytes }
   readonly died: Effect.Effect<never, SocketError>
   readonly #family: Family
-  readonly #whenHandleDies: (code: string) => void
+  readonly #supervisor: Supervisor
+  readonly #received = new ReceivedDatagrams(receivedAtOnce, receivedBytes)
   readonly #queue: ReceiveQueue
   readonly #sources = new Sources()
   readonly #blocks = new SendBlocks((error) => this.#settleSend(error))
@@ -53,7 +56,7 @@ export class NodeSocket implements OpenSocket {
     this.buffers = options.buffers
     this.died = options.died
     this.#family = options.family
-    this.#whenHandleDies = options.whenHandleDies
+    this.#supervisor = options
     this.#queue = new ReceiveQueue(options.receiveQueue, options.receiveQueueBytes)
   }
 
@@ -88,14 +91,13 @@ export class NodeSocket implements OpenSocket {
     }
   }
 
-  receive(most: number, visit: (bytes: Uint8Array, from: Address) => void): number {
-    let taken = 0
-    while (taken < most && this.#queue.length > 0) {
-      taken++
-      this.counters.received++
-      this.#queue.take(visit)
-    }
-    return taken
+  receive(most: number): ReceivedDatagrams {
+    const received = this.#received
+    received.clear()
+    this.#queue.moveTo(received, most)
+    received.more = this.#queue.length > 0
+    this.counters.received += received.count
+    return received
   }
 
   /** Goes on with a bound handle. */
@@ -120,9 +122,7 @@ export class NodeSocket implements OpenSocket {
 
   readonly #handleMessage = (bytes: Buffer, info: dgram.RemoteInfo): void => {
     this.#errorsInARow = 0
-    // A plain array: the `slice` of a Buffer is a view, which would surprise a visitor that wants to keep a copy.
-    const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
-    if (!this.#queue.add(plain, this.#sources.addressOf(info.address, info.port))) this.counters.receiveDrops++
+    if (!this.#queue.add(bytes, this.#sources.addressOf(info.address, info.port))) this.counters.receiveDrops++
     if (this.#isCallPending) return
     this.#isCallPending = true
     setImmediate(this.#callDriver)
@@ -145,7 +145,7 @@ export class NodeSocket implements OpenSocket {
     if (handle !== this.#handle) return
     this.#handle = undefined
     closeHandle(handle, () => {})
-    this.#whenHandleDies(code)
+    this.#supervisor.whenHandleDies(code)
   }
 
   #settleSend(error: Error | null): void {
@@ -159,6 +159,7 @@ export class NodeSocket implements OpenSocket {
   }
 
   #refuse(code: string, count: number): void {
+    if (code === "EPERM" && !this.errorCodes.has(code)) this.#supervisor.whenForbidden()
     this.counters.sendErrors += count
     this.#count(code, count)
   }

@@ -1,3 +1,4 @@
+import type { ReceivedDatagrams } from "@pure-link/ports"
 import type { Address, Bytes } from "@pure-link/wire"
 
 /**
@@ -36,21 +37,23 @@ export class ReceiveQueue {
     return true
   }
 
-  /** Hands over the oldest datagram; false if none waits. */
-  take(visit: (bytes: Uint8Array, from: Address) => void): boolean {
-    if (this.#length === 0) return false
-    const slot = this.#head
-    const bytes = this.#bytes[slot]!
-    const from = this.#from[slot]!
-    this.#bytes[slot] = this.#from[slot] = undefined
-    this.#head = (slot + 1) & this.#mask
-    this.#length--
-    this.#held -= bytes.length
-    visit(bytes, from)
-    return true
+  /** Moves the oldest datagrams, at most `most`, as far as there is room for them. */
+  moveTo(received: ReceivedDatagrams, most: number): void {
+    while (this.#length > 0 && received.count < most) {
+      if (!received.add(this.#bytes[this.#head]!, this.#from[this.#head]!)) return
+      this.#drop()
+    }
   }
 
   clear(): void {
-    while (this.take(() => {}));
+    while (this.#length > 0) this.#drop()
+  }
+
+  #drop(): void {
+    const slot = this.#head
+    this.#held -= this.#bytes[slot]!.length
+    this.#bytes[slot] = this.#from[slot] = undefined
+    this.#head = (slot + 1) & this.#mask
+    this.#length--
   }
 }

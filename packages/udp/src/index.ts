@@ -1,2 +1,8 @@
+export { type Capabilities, capabilities, type Missing } from "./capabilities.ts"
+export { CryptographySystem } from "./CryptographySystem.ts"
+export { DatagramSocketNative, type NativeDatagramOptions } from "./DatagramSocketNative.ts"
 export { DatagramSocketNode, type NodeDatagramOptions } from "./DatagramSocketNode.ts"
+export { DatagramSocketSystem, type SystemDatagramOptions } from "./DatagramSocketSystem.ts"
 export * from "./endpoint.ts"
+export { findNativeSockets, type NativeSocketReport, type NativeSockets } from "./nativeSockets.ts"
+export { loadNativeSuite } from "./nativeSuite.ts"

@@ -1,3 +1,4 @@
+import { forEachDatagram } from "@pure-link/ports"
 import { assert, describe, it } from "@effect/vitest"
 import { type Address, never } from "@pure-link/wire"
 import * as Arbitrary from "effect/Arbitrary"
@@ -123,7 +124,7 @@ describe("a link with a bottleneck", () => {
       network.configure("a", "b", { bottleneck: "narrow" })
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       const arrivals: Array<readonly [number, number]> = []
-      b.onReadable = () => b.receive(9, (bytes) => arrivals.push([bytes[0]!, network.now()]))
+      b.onReadable = () => forEachDatagram(b.receive(9), (bytes) => arrivals.push([bytes[0]!, network.now()]))
       const slab = new Uint8Array(1_452 * 20).map((_, i) => Math.floor(i / 1_452))
       a.send(slab, 1_452, new Uint32Array(20).fill(1_452), 20, b.local)
       assert.strictEqual(network.underWay, 11)

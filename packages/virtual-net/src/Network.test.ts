@@ -1,3 +1,4 @@
+import { forEachDatagram } from "@pure-link/ports"
 import { assert, describe, it } from "@effect/vitest"
 import type { Address } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
@@ -202,12 +203,14 @@ describe("a NAT", () => {
       const [a, b] = [yield* openOn(network, "a"), yield* openOn(network, "b")]
       const outside = { host: "nat", port: 7 }
       const echo = () =>
-        b.receive(9, (bytes, from) => b.send(bytes, bytes.length, Uint32Array.of(bytes.length), 1, from))
+        forEachDatagram(b.receive(9), (bytes, from) =>
+          b.send(bytes, bytes.length, Uint32Array.of(bytes.length), 1, from)
+        )
       b.onReadable = echo
       const heard = function* () {
         a.send(Uint8Array.of(1), 1, Uint32Array.of(1), 1, b.local)
         yield* Effect.sleep(5)
-        return a.receive(9, (_, from) => assert.deepStrictEqual(from, b.local))
+        return forEachDatagram(a.receive(9), (_, from) => assert.deepStrictEqual(from, b.local))
       }
       const unreachable = () => network.counters("b", "a").unreachable + network.counters("b", "nat").unreachable
       assert.strictEqual(yield* heard(), 1)

@@ -1,4 +1,4 @@
-import { type OpenSocket, type SocketCounters, SocketError } from "@pure-link/ports"
+import { type OpenSocket, ReceivedDatagrams, type SocketCounters, SocketError } from "@pure-link/ports"
 import { type Address, type Bytes, largestDatagram } from "@pure-link/wire"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -12,9 +12,13 @@ export interface SocketGround {
   callLater(socket: VirtualSocket): void
 }
 
+/** What one `receive` hands over at most; the largest datagram fits. */
+const receivedAtOnce = 256
+const receivedBytes: Bytes = 524_288
+
 /**
- * A socket on a virtual host. As an aid to tests it overwrites what it handed to a visitor as soon as the visitor
- * returns, so that whoever keeps bytes of a datagram finds out.
+ * A socket on a virtual host. As an aid to tests it overwrites what it handed over when it is asked again, so that whoever
+ * keeps bytes of a datagram finds out.
  */
 export class VirtualSocket implements OpenSocket, Endpoint {
   readonly local: Address
@@ -28,6 +32,7 @@ export class VirtualSocket implements OpenSocket, Endpoint {
   readonly #bytes: Array<Uint8Array> = []
   readonly #from: Array<Address> = []
   readonly #queueLength: number
+  readonly #received = new ReceivedDatagrams(receivedAtOnce, receivedBytes)
   #next = 0
   #onReadable: (() => void) | undefined
   #isClosed = false
@@ -63,17 +68,18 @@ export class VirtualSocket implements OpenSocket, Endpoint {
     }
   }
 
-  receive(most: number, visit: (bytes: Uint8Array, from: Address) => void): number {
-    let taken = 0
-    for (; taken < most && this.#next < this.#bytes.length; taken++) {
-      const bytes = this.#bytes[this.#next]!
-      const from = this.#from[this.#next++]!
-      this.counters.received++
-      visit(bytes, from)
-      bytes.fill(0xdb)
+  receive(most: number): ReceivedDatagrams {
+    const received = this.#received
+    received.bytes.fill(0xdb, 0, received.used)
+    received.clear()
+    while (received.count < most && this.#next < this.#bytes.length) {
+      if (!received.add(this.#bytes[this.#next]!, this.#from[this.#next]!)) break
+      this.#next++
     }
+    this.counters.received += received.count
+    received.more = this.#next < this.#bytes.length
     this.#forgetTaken()
-    return taken
+    return received
   }
 
   arrive(bytes: Uint8Array, from: Address): boolean {

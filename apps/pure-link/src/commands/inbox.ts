@@ -2,7 +2,7 @@
  * `pure-link inbox`: looks into an inbox file, also while another process owns it; and, while none does, lets an operator
  * forget which outboxes were replaced.
  */
-import { Inbox, type InboxRecord, type InputSummary } from "@pure-link/ports"
+import { Inbox, type InboxRecord, inboxRecords, type InputSummary, lastPositionOf } from "@pure-link/ports"
 import { InboxSqlite, readInbox } from "@pure-link/store"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -86,10 +86,10 @@ const show = Command.make(
       let after = (yield* atLeastOne("--from", flags.from)) - 1
       for (let left = yield* shownCount(flags); left > 0;) {
         const found = yield* reader.read(flags.input, after, { records: Math.min(left, 1_024), bytes: 1_048_576 })
-        if (found.length === 0) return
-        for (const record of found) yield* showRecord(record, flags)
-        left -= found.length
-        after = found[found.length - 1]!.position
+        if (found.sizes.length === 0) return
+        for (const record of inboxRecords(found)) yield* showRecord(record, flags)
+        left -= found.sizes.length
+        after = lastPositionOf(found)
       }
       if (after < lastPosition) yield* say(`… ${records(lastPosition - after)} more; see --count and --from`)
     },

@@ -5,6 +5,7 @@ import * as Latch from "effect/Latch"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { DatagramSocket, type OpenSocket } from "../DatagramSocket.ts"
+import { forEachDatagram, type ReceivedDatagrams } from "../ReceivedDatagrams.ts"
 
 /**
  * What every `DatagramSocket` promises, as tests. An implementation calls this from a test of its own; sockets of the
@@ -48,10 +49,10 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.deepStrictEqual(sorted(yield* collect(b, 32)), sorted(sent))
     })
 
-    test("lets the visitor change the bytes and answer the sender from within", function* () {
+    test("lets the receiver change the bytes and answer the sender with them", function* () {
       const [a, b] = [yield* open(), yield* open()]
       b.onReadable = () => {
-        b.receive(16, (bytes, from) => {
+        forEachDatagram(b.receive(16), (bytes, from) => {
           for (let i = 0; i < bytes.length; i++) bytes[i]! ^= 0xff
           b.send(bytes, bytes.length, Uint32Array.of(bytes.length), 1, from)
         })
@@ -73,15 +74,15 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       let first = 0
       while (got.length < 2) {
         yield* readable(b)
-        first += b.receive(2 - got.length, visit)
+        first += forEachDatagram(b.receive(2 - got.length), visit)
       }
       assert.strictEqual(first, 2)
       while (got.length < 5) {
         yield* readable(b)
-        b.receive(5, visit)
+        forEachDatagram(b.receive(5), visit)
       }
       assert.deepStrictEqual(got, [0, 1, 2, 3, 4])
-      assert.strictEqual(b.receive(5, visit), 0)
+      assert.strictEqual(b.receive(5).count, 0)
     })
 
     test("calls onReadable while it is being set if datagrams wait, and not once it was taken away", function* () {
@@ -111,7 +112,12 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
         while (seen.size < 600) {
           yield* wake.await
           wake.closeUnsafe()
-          while (b.receive(3, (bytes) => void seen.add(bytes[0]! * 256 + bytes[1]!)) === 3) yield* Effect.yieldNow
+          for (let more = true; more;) {
+            const received = b.receive(3)
+            forEachDatagram(received, (bytes) => void seen.add(bytes[0]! * 256 + bytes[1]!))
+            more = received.more
+            if (more) yield* Effect.yieldNow
+          }
         }
       })
       const source = Effect.gen(function* () {
@@ -133,10 +139,7 @@ export const datagramSocketContract = (name: string, world: SocketWorld): void =
       assert.strictEqual(b.local.port, port)
       sendNumbered(a, reach(b), 3, 1)
       assert.deepStrictEqual(sorted(yield* collect(b, 1)), [[0, 3]])
-      assert.strictEqual(
-        closed.receive(8, () => assert.fail("a closed socket received")),
-        0
-      )
+      assert.strictEqual(closed.receive(8).count, 0)
     })
 
     test("serves a live peer after sending to a dead one", function* () {
@@ -196,7 +199,11 @@ const collectWithSource = (socket: OpenSocket, count: number) =>
     Effect.callback<ReadonlyArray<Datagram>>((resume) => {
       const got: Array<Datagram> = []
       socket.onReadable = () => {
-        while (socket.receive(16, (bytes, from) => void got.push({ bytes: Uint8Array.from(bytes), from })) === 16);
+        let received: ReceivedDatagrams
+        do {
+          received = socket.receive(16)
+          forEachDatagram(received, (bytes, from) => void got.push({ bytes: Uint8Array.from(bytes), from }))
+        } while (received.more)
         if (got.length < count) return
         socket.onReadable = undefined
         resume(Effect.succeed(got))

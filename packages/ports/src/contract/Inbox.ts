@@ -6,9 +6,9 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { Inbox } from "../Inbox.ts"
+import { Inbox, inboxRecords, lastPositionOf } from "../Inbox.ts"
 import type { StoreError } from "../StoreError.ts"
-import { followSteps, InboxModel, InboxSteps } from "./inboxModel.ts"
+import { followSteps, InboxModel, InboxSteps, recordsIn } from "./inboxModel.ts"
 import { recordOf, recordsOf } from "./records.ts"
 
 /**
@@ -58,7 +58,7 @@ export const inboxContract = (
             assert.deepStrictEqual(inbox.cursor({ source: "till", input: "orders" }), stored(1).cursor)
             assert.isUndefined(inbox.cursor({ source: "till", input: "returns" }))
             assert.deepStrictEqual([inbox.lastPosition("orders"), inbox.lastPosition("returns")], [4, 1])
-            assert.deepStrictEqual(yield* inbox.read("orders", 0, { records: 10, bytes: 10_000 }), [
+            assert.deepStrictEqual(yield* recordsIn(inbox, "orders", 0, { records: 10, bytes: 10_000 }), [
               { position: 1, source: "shop", number: 1, bytes: recordOf(1, 5) },
               { position: 2, source: "shop", number: 2, bytes: recordOf(2, 0) },
               { position: 3, source: "till", number: 1, bytes: recordOf(1, 7) },
@@ -90,7 +90,7 @@ export const inboxContract = (
               intent({ first: 3, sizes: [3] })
             ])
             assert.deepStrictEqual(outcomes, [standing, standing, standing, stored(1), stored(3), conflict(3)])
-            const records = yield* inbox.read("orders", 0, { records: 9, bytes: 99 })
+            const records = yield* recordsIn(inbox, "orders", 0, { records: 9, bytes: 99 })
             const names = records.map(({ number, source }) => `${source} ${number}`)
             assert.deepStrictEqual(names, ["shop 1", "shop 2", "till 1", "shop 3"])
           })
@@ -159,7 +159,7 @@ export const inboxContract = (
             assert.deepStrictEqual(inbox.cursor(shopOrders), stored(1, high).cursor)
             const refused = yield* inbox.commit([intent({ first: 4, sizes: [4] }), intent({ sizes: [1] })])
             assert.deepStrictEqual(refused, [conflict(1, high), conflict(1, high)])
-            assert.strictEqual((yield* inbox.read("orders", 0, { records: 9, bytes: 99 })).length, 4)
+            assert.strictEqual((yield* recordsIn(inbox, "orders", 0, { records: 9, bytes: 99 })).length, 4)
           })
         )
       })
@@ -213,7 +213,7 @@ export const inboxContract = (
             assert.isTrue(inbox.isRetired(shopOrders, 65n))
             assert.strictEqual(yield* inbox.forgetRetired(shopOrders), 1)
             assert.deepStrictEqual(yield* inbox.commit([next(1)]), [stored(1, 1n)])
-            assert.strictEqual((yield* inbox.read("orders", 0, { records: 99, bytes: 999 })).length, 70)
+            assert.strictEqual((yield* recordsIn(inbox, "orders", 0, { records: 99, bytes: 999 })).length, 70)
           })
         )
       })
@@ -225,10 +225,11 @@ export const inboxContract = (
         yield* opened(place, (inbox) => inbox.commit([intent({ sizes: [0, longestRecord, 0] })]))
         yield* opened(place, (inbox) =>
           Effect.gen(function* () {
-            const [first, ...none] = yield* inbox.read("orders", 0, { records: 9, bytes: 0 })
+            const [first, ...none] = yield* recordsIn(inbox, "orders", 0, { records: 9, bytes: 0 })
             assert.deepStrictEqual([first?.bytes.length, none.length], [0, 0])
-            const [large, last] = yield* inbox.read("orders", 1, { records: 9, bytes: longestRecord })
+            const [large] = yield* recordsIn(inbox, "orders", 1, { records: 9, bytes: longestRecord })
             assert.isTrue(Buffer.from(large!.bytes).equals(recordOf(2, longestRecord)))
+            const [last] = yield* recordsIn(inbox, "orders", 2, { records: 9, bytes: longestRecord })
             assert.deepInclude(last, { position: 3, number: 3 })
           })
         )
@@ -242,14 +243,114 @@ export const inboxContract = (
           Effect.gen(function* () {
             yield* inbox.commit([intent({ sizes: [10, 10, 10] })])
             const positions = (after: number, records: number, bytes: number) =>
-              Effect.map(inbox.read("orders", after, { records, bytes }), (read) =>
+              Effect.map(recordsIn(inbox, "orders", after, { records, bytes }), (read) =>
                 read.map((record) => record.position)
               )
             assert.deepStrictEqual(yield* positions(0, 9, 20), [1, 2])
             assert.deepStrictEqual(yield* positions(0, 1, 99), [1])
             assert.deepStrictEqual(yield* positions(2, 9, 1), [3])
             assert.deepStrictEqual(yield* positions(3, 9, 99), [])
-            assert.deepStrictEqual(yield* inbox.read("unknown", 0, { records: 9, bytes: 99 }), [])
+            assert.deepStrictEqual(yield* recordsIn(inbox, "unknown", 0, { records: 9, bytes: 99 }), [])
+          })
+        )
+      })
+    )
+
+    it.effect("gives columns, with a run for every change of source or jump of numbers", () =>
+      Effect.gen(function* () {
+        const place = yield* makePlace
+        yield* opened(place, (inbox) =>
+          Effect.gen(function* () {
+            yield* inbox.commit([intent({ sizes: [1, 2] }), intent({ first: 3, sizes: [3] })])
+            yield* inbox.commit([intent({ source: "till", sizes: [4, 0] }), intent({ first: 4, sizes: [5] })])
+            yield* inbox.commit([intent({ generation: 2n, sizes: [6] })])
+            const runs = (after: number, records: number) =>
+              Effect.map(inbox.read("orders", after, { records, bytes: 999 }), (batch) => {
+                assert.strictEqual(batch.firstPosition, after + 1)
+                return batch.runs.map(({ count, firstNumber, source }) => `${count} of ${source} from ${firstNumber}`)
+              })
+            assert.deepStrictEqual(yield* runs(0, 9), [
+              "3 of shop from 1",
+              "2 of till from 1",
+              "1 of shop from 4",
+              "1 of shop from 1"
+            ])
+            assert.deepStrictEqual(yield* runs(1, 3), ["2 of shop from 2", "1 of till from 1"])
+            assert.deepStrictEqual(yield* runs(4, 1), ["1 of till from 2"])
+            assert.deepStrictEqual(yield* runs(7, 1), [])
+            yield* inbox.prune("orders", 4)
+            const batch = yield* inbox.read("orders", 0, { records: 9, bytes: 999 })
+            assert.deepStrictEqual([batch.firstPosition, [...batch.sizes]], [5, [0, 5, 6]])
+            assert.deepStrictEqual(batch.runs[0], { source: "till", firstNumber: 2, count: 1 })
+          })
+        )
+      })
+    )
+
+    it.effect("keeps what it took when the batch is used again, and what it gave until that is pruned", () =>
+      Effect.gen(function* () {
+        const place = yield* makePlace
+        yield* opened(place, (inbox) =>
+          Effect.gen(function* () {
+            const first = intent({ sizes: [9, 1_000] })
+            yield* inbox.commit([first])
+            first.batch.bytes.fill(0)
+            first.batch.sizes.fill(0)
+            const early = yield* inbox.read("orders", 0, { records: 9, bytes: 9_999 })
+            for (let n = 3; n <= 300; n += 3) yield* inbox.commit([intent({ first: n, sizes: [700, 0, 700] })])
+            const both = [recordOf(1, 9), recordOf(2, 1_000)]
+            assert.deepStrictEqual(
+              inboxRecords(early).map(({ bytes }) => Uint8Array.from(bytes)),
+              both
+            )
+            yield* inbox.prune("orders", 1)
+            const later = yield* inbox.read("orders", 1, { records: 1, bytes: 1 })
+            yield* inbox.prune("orders", 1)
+            assert.deepStrictEqual(
+              inboxRecords(later).map(({ bytes }) => Uint8Array.from(bytes)),
+              [both[1]]
+            )
+          })
+        )
+      })
+    )
+
+    it.effect("reads and prunes through records of many commits in any steps, each record once", () =>
+      Effect.gen(function* () {
+        const place = yield* makePlace
+        yield* opened(place, (inbox) =>
+          Effect.gen(function* () {
+            const sizes = Array.from({ length: 400 }, (_, i) => (i % 50 === 7 ? 90_000 : (i * 37) % 1_500))
+            for (let n = 0; n < sizes.length; n += 20) {
+              yield* inbox.commit([intent({ first: n + 1, sizes: sizes.slice(n, n + 20) })])
+            }
+            let at = 0
+            for (const most of [
+              { records: 3, bytes: 1 },
+              { records: 1_000, bytes: 200_000 },
+              { records: 31, bytes: 1 << 30 }
+            ]) {
+              for (let step = 0; step < 6 && at < 400; step++) {
+                const batch = yield* inbox.read("orders", at, most)
+                assert.strictEqual(batch.firstPosition, at + 1)
+                assert.isTrue(batch.sizes.length === 1 || batch.bytes.length <= most.bytes)
+                assert.isTrue(batch.sizes.length >= 1 && batch.sizes.length <= most.records)
+                const records = inboxRecords(batch)
+                for (const { bytes, position } of records) {
+                  assert.isTrue(Buffer.from(bytes).equals(recordOf(position, sizes[position - 1]!)))
+                }
+                at = lastPositionOf(batch)
+                const pruned = at - (step % 3)
+                if (step > 1) yield* inbox.prune("orders", pruned)
+                const [summary] = yield* inbox.summaries
+                const left = sizes.slice(summary!.firstPosition - 1).reduce((sum, size) => sum + size, 0)
+                assert.deepInclude(summary, { records: 400 - summary!.firstPosition + 1, bytes: left })
+              }
+            }
+            assert.isAbove(at, 100)
+            yield* inbox.prune("orders", 400)
+            const [summary] = yield* inbox.summaries
+            assert.deepInclude(summary, { records: 0, bytes: 0, firstPosition: 401 })
           })
         )
       })
@@ -269,9 +370,10 @@ export const inboxContract = (
             const [outcomes] = yield* Effect.all(
               [
                 Effect.all(commits, { concurrency: "unbounded" }),
-                Effect.all(acknowledging, { concurrency: "unbounded" })
+                Effect.all(acknowledging, { concurrency: "unbounded" }),
+                inbox.prune("orders", 1)
               ],
-              { concurrency: 2 }
+              { concurrency: 3 }
             )
             assert.deepStrictEqual(
               outcomes,
@@ -293,7 +395,7 @@ export const inboxContract = (
             assert.strictEqual(yield* inbox.prune("orders", 3), 3)
             assert.strictEqual(yield* inbox.prune("orders", 3), 0)
             assert.strictEqual(yield* inbox.prune("unknown", 9), 0)
-            const left = yield* inbox.read("orders", 0, { records: 9, bytes: 99 })
+            const left = yield* recordsIn(inbox, "orders", 0, { records: 9, bytes: 99 })
             assert.deepStrictEqual(
               left.map(({ position }) => position),
               [4]
@@ -308,9 +410,9 @@ export const inboxContract = (
             assert.strictEqual(yield* inbox.consumerPosition("orders", "billing"), 4)
             assert.deepStrictEqual(yield* inbox.commit([intent({ sizes: [1] })]), [conflict(4)])
             yield* inbox.commit([intent({ first: 5, sizes: [5] })])
-            const [record] = yield* inbox.read("orders", 0, { records: 9, bytes: 99 })
+            const [record] = yield* recordsIn(inbox, "orders", 0, { records: 9, bytes: 99 })
             assert.deepInclude(record, { position: 5, number: 5 })
-            assert.strictEqual((yield* inbox.read("returns", 0, { records: 9, bytes: 99 })).length, 1)
+            assert.strictEqual((yield* recordsIn(inbox, "returns", 0, { records: 9, bytes: 99 })).length, 1)
           })
         )
       })

@@ -2,7 +2,8 @@ import { assert } from "@effect/vitest"
 import type { Id64, Life, StoreIntent, StreamCursor } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Inbox } from "../Inbox.ts"
+import { type Inbox, type InboxRecord, inboxRecords } from "../Inbox.ts"
+import type { ReadBounds } from "../Outbox.ts"
 import type { StoreError } from "../StoreError.ts"
 import { recordOf, recordsOf } from "./records.ts"
 
@@ -94,7 +95,7 @@ export class InboxModel {
       for (const [input, log] of logs) {
         assert.strictEqual(inbox.lastPosition(input), log.length)
         const expected = log.flatMap((record, i) => (record === undefined ? [] : [{ position: i + 1, ...record }]))
-        assert.deepStrictEqual(yield* inbox.read(input, 0, { records: 1_000, bytes: 1_000_000 }), expected)
+        assert.deepStrictEqual(yield* recordsIn(inbox, input, 0, { records: 1_000, bytes: 1_000_000 }), expected)
       }
       for (const [key, position] of consumers) {
         const [input = "", consumer = ""] = key.split(" ")
@@ -103,6 +104,26 @@ export class InboxModel {
     })
   }
 }
+
+/** What a read gives, record by record, once its columns are seen to fit each other. */
+export const recordsIn = (
+  inbox: Inbox["Service"],
+  input: string,
+  after: number,
+  most: ReadBounds
+): Effect.Effect<ReadonlyArray<InboxRecord>, StoreError> =>
+  Effect.map(inbox.read(input, after, most), (batch) => {
+    const { bytes, runs, sizes } = batch
+    assert.strictEqual(
+      runs.reduce((sum, { count }) => sum + count, 0),
+      sizes.length
+    )
+    assert.strictEqual(
+      sizes.reduce((sum, size) => sum + size, 0),
+      bytes.length
+    )
+    return inboxRecords(batch)
+  })
 
 export const followSteps = Effect.fnUntraced(function* (
   inbox: Inbox["Service"],

@@ -13,7 +13,7 @@ export interface CongestionController {
   /** Bytes that may be in flight: at least two datagrams, at most the configured largest window. */
   readonly window: Bytes
   readonly inSlowStart: boolean
-  /** A packet was sent; `inFlightBefore` is what was in flight without it. */
+  /** One packet, or several at once, of so many bytes were sent; `inFlightBefore` is what was in flight without them. */
   handleSent(now: Micros, bytes: Bytes, inFlightBefore: Bytes): void
   /**
    * A packet that was in flight is acknowledged. `windowLimited`: the window, or the pacer, and not a want of data or

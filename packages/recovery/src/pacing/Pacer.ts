@@ -7,7 +7,9 @@ export interface Pacer {
   readonly name: string
   /** When a datagram may go: at most `now` if at once, else a later time to come back at. */
   paceAt(now: Micros): Micros
-  /** A datagram went, allowed or (a probe) unasked. */
+  /** How many datagrams of this length may go now, one after the other, if each is asked for. */
+  roomFor(now: Micros, bytes: Bytes): number
+  /** Datagrams of so many bytes went, allowed or (a probe) unasked. */
   handleSent(now: Micros, bytes: Bytes): void
   /** The sender has nothing to send, or no room for it in the window: no timer can miss anything for it. */
   rest(now: Micros): void

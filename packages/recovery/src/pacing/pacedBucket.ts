@@ -53,6 +53,11 @@ export class PacedBucket implements Pacer {
     return this.#promisedAt
   }
 
+  roomFor(now: Micros, bytes: Bytes): number {
+    this.#fill(now)
+    return Math.floor(this.#room / bytes)
+  }
+
   handleSent(now: Micros, bytes: Bytes): void {
     this.#fill(now)
     this.#room -= bytes

@@ -9,6 +9,10 @@ export class Unpaced implements Pacer {
     return now
   }
 
+  roomFor(): number {
+    return Infinity
+  }
+
   handleSent(): void {}
 
   rest(): void {}

@@ -15,13 +15,15 @@ export interface Kind {
   readonly applicationId: number
   /** Makes the tables, and the rows that every such file has. */
   readonly create: (db: DatabaseSync) => void
+  /** Makes a file of schema 1, a row per record, one of this schema. */
+  readonly migrate: (db: DatabaseSync) => void
 }
 
 export const outboxApplicationId = 0x504c4f42 // "PLOB"
 export const inboxApplicationId = 0x504c4942 // "PLIB"
 
-/** The schema that this code writes. A later one is refused; an earlier one would be migrated here. */
-export const schemaVersion = 1
+/** The schema that this code writes. A later one is refused; the earlier one is migrated when its owner opens it. */
+export const schemaVersion = 2
 
 export interface FileLimits {
   /** The database never grows beyond this many bytes: commits fail with "full" instead. */
@@ -30,9 +32,13 @@ export interface FileLimits {
   readonly logBytes?: number | undefined
 }
 
-const pageBytes = 8_192
-/** Every so many pages of log are copied back into the database. */
-const checkpointPages = 1_024
+/** Large pages cost fewer calls for each block, small ones less log for each small transaction. */
+const pageBytes = 16_384
+/**
+ * A log of this length is copied back into the database: long enough that pages which are used again soon, because
+ * records leave about as fast as they come, are copied once for many times that they were written.
+ */
+const checkpointBytes = 32 * 1_048_576
 /** Copying the log back may let the database grow, which is not what the reserve is for. */
 const withoutCheckpoints = "PRAGMA wal_autocheckpoint=0"
 /** A log is cut back to this length when it is reused. */
@@ -52,6 +58,7 @@ export class OwnedDatabase {
   readonly #owner: DatabaseSync
   readonly #log: string
   readonly #logBytes: number
+  readonly #checkpoints: string
   readonly #paths: PathWatch
   readonly #reserve: Reserve
 
@@ -65,11 +72,14 @@ export class OwnedDatabase {
     try {
       const opened = this.#withReserve(() => openForWriting(path, kind, this.#logBytes))
       this.db = opened.db
-      if (this.#reserve.isLent) this.db.exec(withoutCheckpoints)
+      const page = Number(pragma(this.db, "page_size"))
+      const checkpoint = Math.min(checkpointBytes, this.#logBytes / 2)
+      this.#checkpoints = `PRAGMA wal_autocheckpoint=${Math.ceil(checkpoint / page)}`
+      this.db.exec(this.#reserve.isLent ? withoutCheckpoints : this.#checkpoints)
       try {
-        this.#claim(opened.fresh, kind)
+        this.#claim(opened.found, kind)
         this.#paths = new PathWatch(path)
-        if (limits.fileBytes !== undefined) pragma(this.db, `max_page_count=${Math.ceil(limits.fileBytes / pageBytes)}`)
+        if (limits.fileBytes !== undefined) pragma(this.db, `max_page_count=${Math.ceil(limits.fileBytes / page)}`)
       } catch (cause) {
         this.db.close()
         throw cause
@@ -81,15 +91,24 @@ export class OwnedDatabase {
     if (!this.#reserve.isLent) this.#reserve.claim()
   }
 
-  /** Makes a fresh file ours, and notes in it who owns it; the note is not worth a failure when there is no room. */
-  #claim(fresh: boolean, kind: Kind): void {
+  /**
+   * Makes a fresh file ours and an older one one of this schema, in one transaction, and notes in it who owns it; the note
+   * is not worth a failure when there is no room.
+   */
+  #claim(found: Found, kind: Kind): void {
     try {
       this.transaction(() => {
-        if (fresh) createFile(this.db, kind)
+        if (found === "empty") createFile(this.db, kind)
+        if (found === "older") migrateFile(this.db, kind)
         this.db.prepare("INSERT OR REPLACE INTO meta VALUES ('owner', ?)").run(process.pid)
       })
     } catch (cause) {
-      if (fresh || failureOf(cause).reason !== "full") throw cause
+      const { detail, reason } = failureOf(cause)
+      if (found === "older" && reason === "full") {
+        const why = `the file is of an earlier version, and there is no room to rewrite it: ${detail}`
+        fail("full", why, "make room for one more file as large as this one; nothing in it was changed")
+      }
+      if (found !== "ours" || reason !== "full") throw cause
     }
   }
 
@@ -99,7 +118,7 @@ export class OwnedDatabase {
       if (!this.#reserve.claim()) {
         fail("full", "the disk is full, and what little room is left is kept for removals", remedies.full)
       }
-      this.db.exec(`PRAGMA wal_autocheckpoint=${checkpointPages}`)
+      this.db.exec(this.#checkpoints)
     }
     return this.#transaction(body)
   }
@@ -180,9 +199,9 @@ export class OwnedDatabase {
 const openForWriting = (path: string, kind: Kind, logBytes: number) => {
   const db = new DatabaseSync(path, { timeout: busyMillis })
   try {
-    const fresh = identify(db, kind) === "empty"
-    prepareForWriting(db, fresh, logBytes)
-    return { db, fresh }
+    const found = identify(db, kind)
+    prepareForWriting(db, found === "empty", logBytes)
+    return { db, found }
   } catch (cause) {
     db.close()
     throw cause
@@ -209,7 +228,12 @@ export const openForReading = (file: string, kind: Kind): DatabaseSync => {
   }
   const db = new DatabaseSync(file, { readOnly: true, timeout: busyMillis })
   try {
-    if (identify(db, kind) === "empty") fail("unreadable", "the file is empty", "wait until its owner has made it")
+    const found = identify(db, kind)
+    if (found === "empty") fail("unreadable", "the file is empty", "wait until its owner has made it")
+    if (found === "older") {
+      const remedy = "start this version on it once, as with `pure-link send` or `serve`: that rewrites the file"
+      fail("version", `the file has schema 1, this program reads ${schemaVersion}`, remedy)
+    }
     return db
   } catch (cause) {
     db.close()
@@ -217,8 +241,21 @@ export const openForReading = (file: string, kind: Kind): DatabaseSync => {
   }
 }
 
+/** Reads in one transaction. */
+export const atOneMoment = <A>(db: DatabaseSync, body: () => A): A => {
+  db.exec("BEGIN")
+  try {
+    return body()
+  } finally {
+    db.exec("COMMIT")
+  }
+}
+
+/** What a database is: nothing yet, ours, or ours of schema 1. */
+type Found = "empty" | "ours" | "older"
+
 /** Tells an empty database and one of our kind and version from everything else, which fails. Changes nothing. */
-const identify = (db: DatabaseSync, kind: Kind): "empty" | "ours" => {
+const identify = (db: DatabaseSync, kind: Kind): Found => {
   const applicationId = pragma(db, "application_id")
   const version = Number(pragma(db, "user_version"))
   const tables = Number(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()!["n"])
@@ -241,7 +278,7 @@ const identify = (db: DatabaseSync, kind: Kind): "empty" | "ours" => {
   if (version !== inTable) {
     fail("unreadable", `the file is damaged: schema ${version} or ${inTable}`, "restore it from a backup")
   }
-  return "ours"
+  return schema < schemaVersion ? "older" : "ours"
 }
 
 /** Sets how the connection writes, and holds it to that. */
@@ -254,7 +291,6 @@ const prepareForWriting = (db: DatabaseSync, fresh: boolean, logBytes: number): 
     PRAGMA checkpoint_fullfsync=ON;
     PRAGMA cell_size_check=ON;
     PRAGMA cache_size=-32768;
-    PRAGMA wal_autocheckpoint=${checkpointPages};
     PRAGMA journal_size_limit=${Math.min(keptLogBytes, logBytes)};
   `)
   const synchronous = pragma(db, "synchronous")
@@ -275,6 +311,15 @@ const createFile = (db: DatabaseSync, kind: Kind): void => {
     INSERT INTO meta VALUES ('schema', ${schemaVersion});
   `)
   kind.create(db)
+}
+
+/** Rewrites a file of schema 1. */
+const migrateFile = (db: DatabaseSync, kind: Kind): void => {
+  kind.migrate(db)
+  db.exec(`
+    UPDATE meta SET value = ${schemaVersion} WHERE key = 'schema';
+    PRAGMA user_version=${schemaVersion};
+  `)
 }
 
 /** Words for who owns a file: its owner's note in it, as far as that can be read. */

@@ -1,16 +1,28 @@
 import type { CommitOutcome, RecordNumber, StreamCursor, StreamName } from "@pure-link/wire"
 import type { InputSummary } from "@pure-link/ports"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
+import type { Columns } from "../RecordList.ts"
 import { type IntentHead, judge } from "../storingRules.ts"
-import { type FileLimits, inboxApplicationId, type Kind, OwnedDatabase } from "./database.ts"
+import { atOneMoment, type FileLimits, inboxApplicationId, type Kind, OwnedDatabase } from "./database.ts"
 import { fail } from "./failure.ts"
+import {
+  type Block,
+  blobOfSizes,
+  blocksToDelete,
+  bytesBefore,
+  checksumOf,
+  cutBlocks,
+  gatherRows,
+  joinBlocks,
+  readBlocks,
+  sizesOfBlob
+} from "./blocks.ts"
 import { blobOfId, idOfBlob } from "./ids.ts"
-import { type ReadBounds, readSome } from "./reading.ts"
 
 /**
- * An inbox on disk (spec §2.2, §2.3): one log table per input, the cursor of every generation of every stream, and the
- * cursors of consumers. The last position of a log stands beside it, so that no position is used twice whatever was
- * pruned.
+ * An inbox on disk (spec §2.2, §2.3): one log table of blocks per input, the cursor of every generation of every stream,
+ * and the cursors of consumers. The last position of a log stands beside it, so that no position is used twice whatever
+ * was pruned, and so does the last that was pruned, which may be in the middle of a block.
  */
 
 /** What an owner keeps in memory of a file. */
@@ -31,8 +43,23 @@ export interface Acknowledgement {
   readonly position: number
 }
 
-/** One transaction: batches of all intents one after the other, consumers' acknowledgements, and then what is forgotten. */
-export interface InboxGroup {
+export interface Pruning {
+  readonly input: string
+  /** The last position to delete. */
+  readonly through: number
+}
+
+/** What a transaction pruned; `isDone` when nothing is left for another one. */
+export interface Pruned {
+  readonly records: number
+  /** The last position that is pruned now. */
+  readonly through: number
+  readonly isDone: boolean
+}
+
+/** One transaction: what is pruned, batches of all intents one after the other, acknowledgements, what is forgotten. */
+export interface InboxWork {
+  readonly prunings: ReadonlyArray<Pruning>
   readonly intents: ReadonlyArray<IntentHead>
   readonly bytes: Uint8Array
   readonly sizes: Uint32Array
@@ -45,20 +72,27 @@ export interface InboxProgress {
   readonly outcomes: ReadonlyArray<CommitOutcome>
   /** Retired generations forgotten, for each of `forgets`. */
   readonly forgotten: ReadonlyArray<number>
+  /** For each of `prunings`. */
+  readonly pruned: ReadonlyArray<Pruned>
   /** The last position of every input that grew. */
   readonly positions: ReadonlyArray<readonly [input: string, lastPosition: number]>
   readonly transactions: number
 }
 
-/** Records of one input, with the distinct sources listed once. */
-export interface InboxRows {
-  readonly bytes: Uint8Array<ArrayBuffer>
-  readonly sizes: Uint32Array<ArrayBuffer>
-  readonly positions: Float64Array<ArrayBuffer>
-  readonly numbers: Float64Array<ArrayBuffer>
-  readonly sources: ReadonlyArray<string>
-  readonly sourceIndexes: Uint32Array<ArrayBuffer>
+/** Records of one input that stand together in the file, and the first of them that was asked for. */
+export interface InboxPiece extends Block {
+  readonly from: number
+  /** Whose the records are, in order: source, number of the first, count. */
+  readonly runs: ReadonlyArray<readonly [source: string, firstNumber: RecordNumber, count: number]>
 }
+
+/** A block holds records of one source; its row is preceded by what every block has. */
+const logTable = (id: number): string => `
+  CREATE TABLE log_${id}(
+    first INTEGER PRIMARY KEY, count INTEGER NOT NULL CHECK (count >= 1), crc INTEGER NOT NULL, sizes BLOB NOT NULL,
+    source INTEGER NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL
+  ) STRICT
+`
 
 export const inboxKind: Kind = {
   name: "inbox",
@@ -67,7 +101,7 @@ export const inboxKind: Kind = {
     db.exec(`
       CREATE TABLE inputs(
         id INTEGER PRIMARY KEY, input TEXT NOT NULL UNIQUE, last_position INTEGER NOT NULL, records INTEGER NOT NULL,
-        bytes INTEGER NOT NULL
+        bytes INTEGER NOT NULL, CHECK (0 <= records AND records <= last_position AND 0 <= bytes)
       ) STRICT;
       CREATE TABLE sources(id INTEGER PRIMARY KEY, source TEXT NOT NULL UNIQUE) STRICT;
       CREATE TABLE streams(
@@ -81,21 +115,43 @@ export const inboxKind: Kind = {
         input INTEGER NOT NULL REFERENCES inputs, consumer TEXT NOT NULL, position INTEGER NOT NULL,
         PRIMARY KEY (input, consumer)
       ) STRICT, WITHOUT ROWID;
-    `)
+    `),
+  migrate: (db: DatabaseSync) => {
+    for (const row of db.prepare("SELECT id FROM inputs").all()) {
+      const id = Number(row["id"])
+      db.exec(`ALTER TABLE log_${id} RENAME TO rows_${id}; ${logTable(id)}`)
+      const insert = prepareInsert(db, id)
+      const rows = db.prepare(`SELECT position, source, number, bytes FROM rows_${id} ORDER BY position`)
+      for (const { columns, first, row } of gatherRows(rows, ["position", "number"])) {
+        insertBlocks(insert, first, Number(row["source"]), Number(row["number"]), columns)
+      }
+      db.exec(`DROP TABLE rows_${id}`)
+    }
+  }
 }
 
-/** One transaction prunes at most this much. */
-const prunedRows = 2_048
-const prunedBytes = 16 * 1_048_576
-
 /** An input's log while the file is open. */
-interface Log {
+interface Log extends LogStatements {
   readonly id: number
-  readonly insert: StatementSync
-  readonly read: StatementSync
   position: number
+  /** Held: pruned ones stand before them. */
   records: number
+  /** Bytes of the records held. */
   bytes: number
+}
+
+/** Batches that follow each other in a log and in their stream: they are stored as if they had come in one. */
+interface Pending {
+  readonly log: Log
+  readonly source: string
+  readonly sourceId: number
+  readonly firstPosition: number
+  readonly firstNumber: RecordNumber
+  readonly record: number
+  readonly byte: number
+  nextNumber: RecordNumber
+  nextRecord: number
+  nextByte: number
 }
 
 export class InboxFile {
@@ -106,6 +162,9 @@ export class InboxFile {
   #sources = new Map<string, number>()
   /** Whether a transaction that was undone may have changed them: they are read again before they are used again. */
   #isStale = true
+  #pending: Pending | undefined
+  /** Logs that the present transaction changes. */
+  readonly #changed = new Set<Log>()
   readonly #statements: Statements
 
   constructor(file: string, limits: FileLimits) {
@@ -122,20 +181,30 @@ export class InboxFile {
   }
 
   /** Judges and stores every intent in order and takes the acknowledgements, in one transaction. */
-  transact(group: InboxGroup): InboxProgress {
+  transact(group: InboxWork): InboxProgress {
     const outcomes: Array<CommitOutcome> = []
     let forgotten: ReadonlyArray<number> = []
+    let pruned: ReadonlyArray<Pruned> = []
     const grown = new Set<string>()
     this.#recall()
+    this.#pending = undefined
+    this.#changed.clear()
+    const { acknowledgements, forgets, intents } = group
+    const isRemoval = intents.length + acknowledgements.length + forgets.length === 0
     try {
-      this.#owned.transaction(() => {
+      this.#owned[isRemoval ? "removal" : "transaction"](() => {
+        pruned = group.prunings.map(({ input, through }) => this.#prune(input, through))
         let record = 0
-        let offset = 0
+        let byte = 0
         for (const intent of group.intents) {
-          const sizes = group.sizes.subarray(record, (record += intent.count))
-          const start = offset
-          for (const size of sizes) offset += size
-          outcomes.push(this.#store(intent, group.bytes.subarray(start, offset), sizes, grown))
+          const first = { record, byte }
+          const end = record + intent.count
+          while (record < end) byte += group.sizes[record++]!
+          outcomes.push(this.#store(group, intent, first, { record, byte }, grown))
+        }
+        this.#flush(group)
+        for (const log of this.#changed) {
+          this.#statements.setInput.run(log.position, log.records, log.bytes, log.id)
         }
         for (const acknowledgement of group.acknowledgements) this.#acknowledge(acknowledgement)
         forgotten = group.forgets.map((name) => this.#forgetRetired(name))
@@ -145,13 +214,14 @@ export class InboxFile {
       throw cause
     }
     const positions = [...grown].map((input) => [input, this.#logs.get(input)!.position] as const)
-    return { outcomes, forgotten, positions, transactions: this.#owned.transactions }
+    return { outcomes, forgotten, pruned, positions, transactions: this.#owned.transactions }
   }
 
-  read(input: string, after: number, bounds: ReadBounds): InboxRows {
+  /** The piece of an input's log that holds the first record after a position. */
+  read(input: string, after: number): InboxPiece | undefined {
     this.#recall()
     const log = this.#logs.get(input)
-    return log === undefined ? noRows() : readRows(log.read, after, bounds)
+    return log && readPiece(log.read, log, after)
   }
 
   consumerPosition(input: string, consumer: string): number {
@@ -164,30 +234,29 @@ export class InboxFile {
   }
 
   /** Deletes the oldest records up to a position, as many as one transaction may. Cursors stay (spec §2.3). */
-  prune(input: string, through: number): { readonly pruned: number; readonly transactions: number } {
-    this.#recall()
+  #prune(input: string, through: number): Pruned {
     const log = this.#logs.get(input)
-    if (log === undefined) return { pruned: 0, transactions: this.#owned.transactions }
-    const rows = this.#db
-      .prepare(
-        `SELECT position, length(bytes) AS size FROM log_${log.id} WHERE position <= ? ORDER BY position LIMIT ?`
-      )
-      .all(through, prunedRows)
-    let bytes = 0
-    let pruned = 0
-    for (const { size } of rows) {
-      if (bytes > 0 && bytes + Number(size) > prunedBytes) break
-      bytes += Number(size)
-      pruned++
-    }
-    if (pruned === 0) return { pruned, transactions: this.#owned.transactions }
-    this.#owned.removal(() => {
-      this.#db.prepare(`DELETE FROM log_${log.id} WHERE position <= ?`).run(Number(rows[pruned - 1]!["position"]))
-      this.#statements.setInput.run(log.position, log.records - pruned, log.bytes - bytes, log.id)
-    })
-    log.records -= pruned
-    log.bytes -= bytes
-    return { pruned, transactions: this.#owned.transactions }
+    if (log === undefined) return { records: 0, through: 0, isDone: true }
+    const before = log.position - log.records
+    const end = Math.min(through, log.position)
+    if (end <= before) return { records: 0, through: before, isDone: true }
+    const { blocks, bytes, isDone, last } = blocksToDelete(log.oldest, end)
+    // What of the oldest block was pruned before, and of the first that stays is pruned now.
+    log.bytes -= bytes - this.#bytesOfBlock(log, before)
+    if (blocks > 0) log.delete.run(last)
+    const pruned = isDone ? end : last
+    if (isDone) log.bytes -= this.#bytesOfBlock(log, end)
+    log.records -= pruned - before
+    this.#changed.add(log)
+    return { records: pruned - before, through: pruned, isDone }
+  }
+
+  /** Bytes of the records up to a position in the block that it is in the middle of. */
+  #bytesOfBlock(log: Log, position: number): number {
+    const row = log.sizes.get(position)
+    if (row === undefined) return 0
+    const index = position - Number(row["first"]) + 1
+    return index < Number(row["count"]) ? bytesBefore(sizesOfBlob(row["sizes"] as Uint8Array), index) : 0
   }
 
   summaries(): ReadonlyArray<InputSummary> {
@@ -198,7 +267,7 @@ export class InboxFile {
     this.#owned.close()
   }
 
-  #store(intent: IntentHead, bytes: Uint8Array, sizes: Uint32Array, grown: Set<string>): CommitOutcome {
+  #store(work: InboxWork, intent: IntentHead, from: Place, to: Place, grown: Set<string>): CommitOutcome {
     const source = this.#sources.get(intent.source)
     const log = this.#logs.get(intent.input)
     const rows = source === undefined || log === undefined ? [] : this.#statements.streams.all(source, log.id)
@@ -215,21 +284,52 @@ export class InboxFile {
     const verdict = judge(intent, { cursor, isRetired, retiredCount })
     if (verdict._tag === "Conflict") return { _tag: "Conflict", cursor }
     if (verdict._tag === "Nothing") return { _tag: "Stored", cursor: cursor! }
-    this.#appendToLog(intent, bytes, sizes)
+    this.#appendToLog(work, intent, from, to)
     this.#setCursor(intent, verdict.cursor, verdict.replaces)
     grown.add(intent.input)
     return { _tag: "Stored", cursor: verdict.cursor }
   }
 
-  #appendToLog(intent: IntentHead, bytes: Uint8Array, sizes: Uint32Array): void {
-    const source = this.#sourceId(intent.source)
-    const log = this.#logs.get(intent.input) ?? this.#createLog(intent.input)
-    let number: RecordNumber = intent.first
-    let start = 0
-    for (const size of sizes) log.insert.run(++log.position, source, number++, bytes.subarray(start, (start += size)))
-    log.records += sizes.length
-    log.bytes += bytes.length
-    this.#statements.setInput.run(log.position, log.records, log.bytes, log.id)
+  #appendToLog(work: InboxWork, { count, first, input, source }: IntentHead, from: Place, to: Place): void {
+    const log = this.#logs.get(input) ?? this.#createLog(input)
+    const pending = this.#pending
+    if (
+      pending?.log === log &&
+      pending.source === source &&
+      pending.nextNumber === first &&
+      pending.nextRecord === from.record
+    ) {
+      pending.nextNumber += count
+      pending.nextRecord = to.record
+      pending.nextByte = to.byte
+    } else {
+      this.#flush(work)
+      this.#pending = {
+        log,
+        source,
+        sourceId: this.#sourceId(source),
+        firstPosition: log.position + 1,
+        firstNumber: first,
+        ...from,
+        nextNumber: first + count,
+        nextRecord: to.record,
+        nextByte: to.byte
+      }
+    }
+    log.position += count
+    log.records += count
+    log.bytes += to.byte - from.byte
+    this.#changed.add(log)
+  }
+
+  /** Writes the blocks of what is pending. */
+  #flush({ bytes, sizes }: InboxWork): void {
+    const pending = this.#pending
+    this.#pending = undefined
+    if (pending === undefined) return
+    const { byte, firstNumber, firstPosition, log, nextByte, nextRecord, record, sourceId } = pending
+    const columns = { bytes: bytes.subarray(byte, nextByte), sizes: sizes.subarray(record, nextRecord) }
+    insertBlocks(log.insert, firstPosition, sourceId, firstNumber, columns)
   }
 
   #setCursor(intent: IntentHead, { generation, life, n }: StreamCursor, replaces: boolean): void {
@@ -265,19 +365,14 @@ export class InboxFile {
   #createLog(input: string): Log {
     const insert = this.#db.prepare("INSERT INTO inputs(input, last_position, records, bytes) VALUES (?, 0, 0, 0)")
     const id = Number(insert.run(input).lastInsertRowid)
-    this.#db.exec(`
-      CREATE TABLE log_${id}(
-        position INTEGER PRIMARY KEY, source INTEGER NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL
-      ) STRICT
-    `)
+    this.#db.exec(logTable(id))
     const log = this.#openLog(id, 0, 0, 0)
     this.#logs.set(input, log)
     return log
   }
 
   #openLog(id: number, position: number, records: number, bytes: number): Log {
-    const insert = this.#db.prepare(`INSERT INTO log_${id} VALUES (?, ?, ?, ?)`)
-    return { id, insert, read: prepareInboxRead(this.#db, id), position, records, bytes }
+    return { ...prepareLog(this.#db, id), id, position, records, bytes }
   }
 
   /** Reads inputs and sources, if what is in memory may not be what is on disk. Fails leaving it so. */
@@ -314,14 +409,41 @@ const prepareStatements = (db: DatabaseSync) => ({
   `)
 })
 
-const noRows = (): InboxRows => ({
-  bytes: new Uint8Array(0),
-  sizes: new Uint32Array(0),
-  positions: new Float64Array(0),
-  numbers: new Float64Array(0),
-  sources: [],
-  sourceIndexes: new Uint32Array(0)
-})
+type LogStatements = ReturnType<typeof prepareLog>
+
+const prepareLog = (db: DatabaseSync, id: number) => {
+  const oldest = db.prepare(`SELECT first, count, length(bytes) FROM log_${id} WHERE first <= ? ORDER BY first LIMIT ?`)
+  oldest.setReturnArrays(true)
+  return {
+    insert: prepareInsert(db, id),
+    read: prepareInboxRead(db, id),
+    oldest,
+    sizes: db.prepare(`SELECT first, count, sizes FROM log_${id} WHERE first <= ? ORDER BY first DESC LIMIT 1`),
+    delete: db.prepare(`DELETE FROM log_${id} WHERE first <= ?`)
+  }
+}
+
+const prepareInsert = (db: DatabaseSync, id: number): StatementSync =>
+  db.prepare(`INSERT INTO log_${id} VALUES (?, ?, ?, ?, ?, ?, ?)`)
+
+const insertBlocks = (
+  insert: StatementSync,
+  firstPosition: number,
+  source: number,
+  firstNumber: RecordNumber,
+  records: Columns
+): void =>
+  cutBlocks(records, (block, index) => {
+    const { bytes, sizes } = block
+    const blob = blobOfSizes(sizes)
+    insert.run(firstPosition + index, sizes.length, checksumOf(block), blob, source, firstNumber + index, bytes)
+  })
+
+/** A place in a group's columns. */
+interface Place {
+  readonly record: number
+  readonly byte: number
+}
 
 const cursorOf = (row: Record<string, unknown>): StreamCursor => ({
   generation: idOfBlob(row["generation"] as Uint8Array),
@@ -348,52 +470,51 @@ const readInboxContents = (db: DatabaseSync): InboxContents => ({
     .map((row) => [String(row["input"]), Number(row["last_position"])] as const)
 })
 
-/** The table of an input's log, if there is one. */
-export const logIdOf = (db: DatabaseSync, input: string): number | undefined => {
-  const row = db.prepare("SELECT id FROM inputs WHERE input = ?").get(input)
-  return row === undefined ? undefined : Number(row["id"])
+/** How far an input's log has come, if there is one. */
+export const logOf = (db: DatabaseSync, input: string): LogExtent & { readonly id: number } | undefined => {
+  const row = db.prepare("SELECT id, last_position, records FROM inputs WHERE input = ?").get(input)
+  if (row === undefined) return undefined
+  return { id: Number(row["id"]), position: Number(row["last_position"]), records: Number(row["records"]) }
+}
+
+/** The last position, and how many records up to it are held. */
+export interface LogExtent {
+  readonly position: number
+  readonly records: number
 }
 
 export const prepareInboxRead = (db: DatabaseSync, id: number): StatementSync => {
   const statement = db.prepare(`
-    SELECT position, sources.source, number, bytes FROM log_${id} AS log CROSS JOIN sources ON sources.id = log.source
-    WHERE position > ? ORDER BY position LIMIT ?
+    SELECT first, count, crc, sizes, bytes, sources.source, number
+    FROM log_${id} AS log CROSS JOIN sources ON sources.id = log.source
+    WHERE first >= ifnull((SELECT max(first) FROM log_${id} WHERE first <= ?1), ?1) ORDER BY first
   `)
   statement.setReturnArrays(true)
   return statement
 }
 
-export const readRows = (statement: StatementSync, after: number, bounds: ReadBounds): InboxRows => {
-  const { bytes, rows, sizes } = readSome(statement, [after, bounds.records], 3, bounds)
-  const indexOf = new Map<string, number>()
-  const sourceIndexes = new Uint32Array(rows.length)
-  const positions = new Float64Array(rows.length)
-  const numbers = new Float64Array(rows.length)
-  for (let i = 0; i < rows.length; i++) {
-    const [position, source, number] = rows[i] as ReadonlyArray<unknown> as [number, string, number]
-    if (!indexOf.has(source)) indexOf.set(source, indexOf.size)
-    sourceIndexes[i] = indexOf.get(source)!
-    positions[i] = position
-    numbers[i] = number
-  }
-  return { bytes, sizes, positions, numbers, sources: [...indexOf.keys()], sourceIndexes }
+/** The block that holds the first record after a position, with those that follow it if they are small. */
+export const readPiece = (statement: StatementSync, log: LogExtent, after: number): InboxPiece | undefined => {
+  const from = Math.max(after, log.position - log.records) + 1
+  const rows = from > log.position ? [] : readBlocks(statement, [from], from)
+  if (rows.length === 0) return undefined
+  const runs = rows.map((row) => [row[5] as string, row[6] as number, row[1]] as const)
+  return { ...joinBlocks(rows), from, runs }
 }
 
 /** Every input's state, in one read transaction. */
-export const readSummaries = (db: DatabaseSync): ReadonlyArray<InputSummary> => {
-  db.exec("BEGIN")
-  try {
-    return db
+export const readSummaries = (db: DatabaseSync): ReadonlyArray<InputSummary> =>
+  atOneMoment(db, () =>
+    db
       .prepare("SELECT id, input, last_position, records, bytes FROM inputs ORDER BY input")
       .all()
       .map((row) => {
         const id = Number(row["id"])
-        const first = db.prepare(`SELECT min(position) AS position FROM log_${id}`).get()!["position"]
         return {
           input: String(row["input"]),
           records: Number(row["records"]),
           bytes: Number(row["bytes"]),
-          firstPosition: Number(first ?? Number(row["last_position"]) + 1),
+          firstPosition: Number(row["last_position"]) - Number(row["records"]) + 1,
           lastPosition: Number(row["last_position"]),
           sources: db
             .prepare(`
@@ -408,7 +529,4 @@ export const readSummaries = (db: DatabaseSync): ReadonlyArray<InputSummary> => 
             .map((consumer) => ({ consumer: String(consumer["consumer"]), position: Number(consumer["position"]) }))
         }
       })
-  } finally {
-    db.exec("COMMIT")
-  }
-}
+  )

@@ -1,15 +1,27 @@
 import type { ProducerPosition } from "@pure-link/ports"
-import type { Id64, Life, RecordBatch, RecordNumber, StreamName } from "@pure-link/wire"
+import type { Id64, Life, RecordNumber, StreamName } from "@pure-link/wire"
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite"
-import { type FileLimits, type Kind, OwnedDatabase, outboxApplicationId } from "./database.ts"
+import type { Columns } from "../RecordList.ts"
+import { atOneMoment, type FileLimits, type Kind, OwnedDatabase, outboxApplicationId } from "./database.ts"
 import { fail, type Failure, FileFailure } from "./failure.ts"
 import { blobOfId, idOfBlob } from "./ids.ts"
-import { readSome, type ReadBounds } from "./reading.ts"
+import {
+  type Block,
+  blobOfSizes,
+  blocksToDelete,
+  bytesBefore,
+  checksumOf,
+  cutBlocks,
+  gatherRows,
+  joinBlocks,
+  readBlocks,
+  sizesOfBlob
+} from "./blocks.ts"
 
 /**
- * An outbox on disk (spec §1, §2.1, §8.5): records by number, the lives that hold them, and one row that says how far
- * the file has come. Removal is in two steps: `removed` moves at once, the rows up to it are deleted a slice per
- * transaction.
+ * An outbox on disk (spec §1, §2.1, §8.5): blocks of records by number, the lives that hold them, and one row that says
+ * how far the file has come. Removal is in two steps: `removed` moves at once, blocks that end at or before it are deleted
+ * a slice per transaction.
  */
 
 export interface OutboxStream extends StreamName {
@@ -24,9 +36,11 @@ export interface OutboxContents {
   readonly last: RecordNumber
   /** Records up to this one are removed. */
   readonly removed: RecordNumber
-  /** Rows up to this one are deleted; never beyond `removed`. */
+  /** Blocks up to this record are deleted; never beyond `removed`. */
   readonly deleted: RecordNumber
-  /** Bytes of the records whose rows are not deleted. */
+  /** The last record of the oldest block; `deleted` when there is none. */
+  readonly oldestEnd: RecordNumber
+  /** Bytes of the records whose blocks are not deleted. */
   readonly bytes: number
   readonly lives: ReadonlyArray<Life>
   /** The position of every producer's last append. */
@@ -34,7 +48,7 @@ export interface OutboxContents {
 }
 
 /** One transaction: records to append, how far to remove, and the life to register if these are its first records. */
-export interface OutboxGroup {
+export interface OutboxWork {
   readonly first: RecordNumber
   readonly bytes: Uint8Array
   readonly sizes: Uint32Array
@@ -46,16 +60,25 @@ export interface OutboxGroup {
 
 export interface OutboxProgress {
   readonly deleted: RecordNumber
+  /** The last record of the oldest block: when it is removed, there is room. */
+  readonly oldestEnd: RecordNumber
   readonly bytes: number
   readonly transactions: number
 }
+
+const blocksTable = `
+  CREATE TABLE blocks(
+    first INTEGER PRIMARY KEY, count INTEGER NOT NULL CHECK (count >= 1), crc INTEGER NOT NULL, sizes BLOB NOT NULL,
+    bytes BLOB NOT NULL
+  ) STRICT;
+`
 
 export const outboxKind: Kind = {
   name: "outbox",
   applicationId: outboxApplicationId,
   create: (db: DatabaseSync) =>
     db.exec(`
-      CREATE TABLE records(number INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+      ${blocksTable}
       CREATE TABLE lives(first INTEGER PRIMARY KEY, life BLOB NOT NULL UNIQUE CHECK (length(life) = 8)) STRICT;
       CREATE TABLE producers(producer TEXT PRIMARY KEY NOT NULL, position INTEGER NOT NULL) STRICT, WITHOUT ROWID;
       CREATE TABLE progress(
@@ -63,21 +86,22 @@ export const outboxKind: Kind = {
         deleted INTEGER NOT NULL, bytes INTEGER NOT NULL, CHECK (0 <= deleted AND deleted <= removed AND removed <= last)
       ) STRICT;
       INSERT INTO progress VALUES (1, 0, 0, 0, 0);
-    `)
+    `),
+  migrate: (db: DatabaseSync) => {
+    db.exec(blocksTable)
+    const insert = prepareInsert(db)
+    const rows = db.prepare("SELECT number, bytes FROM records ORDER BY number")
+    for (const { columns, first } of gatherRows(rows, ["number"])) insertBlocks(insert, first, columns)
+    db.exec("DROP TABLE records")
+  }
 }
-
-/** One transaction deletes at most this much. */
-const deletedRows = 2_048
-const deletedBytes = 16 * 1_048_576
 
 export class OutboxFile {
   readonly contents: OutboxContents
   readonly #owned: OwnedDatabase
-  readonly #insert: StatementSync
+  readonly #statements: Statements
   readonly #read: StatementSync
-  readonly #setProducer: StatementSync
-  readonly #setProgress: StatementSync
-  #progress: { last: number; removed: number; deleted: number; bytes: number }
+  #progress: Progress
 
   /** Opens the outbox of a stream; one that is new, or that nothing was ever appended to, becomes that with this generation. */
   constructor(file: string, stream: OutboxStream, newGeneration: Id64, limits: FileLimits) {
@@ -86,10 +110,8 @@ export class OutboxFile {
       const { db } = this.#owned
       this.contents = contentsFor(this.#owned, stream, newGeneration)
       this.#progress = { ...this.contents }
-      this.#insert = db.prepare("INSERT INTO records VALUES (?, ?)")
+      this.#statements = prepareStatements(db)
       this.#read = prepareRead(db)
-      this.#setProducer = db.prepare("INSERT OR REPLACE INTO producers VALUES (?, ?)")
-      this.#setProgress = db.prepare("UPDATE progress SET last = ?, removed = ?, deleted = ?, bytes = ?")
     } catch (cause) {
       this.#owned.close()
       throw cause
@@ -97,40 +119,98 @@ export class OutboxFile {
   }
 
   /** Appends and removes in one transaction; nothing of it is done when it throws. */
-  transact(group: OutboxGroup): OutboxProgress {
-    const { db } = this.#owned
+  transact(work: OutboxWork): OutboxProgress {
     let next = this.#progress
     const body = () => {
       next = { ...this.#progress }
-      if (group.removed > next.removed) next.removed = group.removed
-      if (next.deleted < next.removed) deleteSlice(db, next) // first: the rows to come may need the room
-      if (group.sizes.length > 0) this.#append(group, next)
-      for (const { position, producer } of group.producers) this.#setProducer.run(producer, position)
-      this.#setProgress.run(next.last, next.removed, next.deleted, next.bytes)
+      if (work.removed > next.removed) next.removed = work.removed
+      if (next.removed > next.deleted && next.removed >= next.oldestEnd) this.#deleteBlocks(next) // the rest may need the room
+      if (work.sizes.length > 0) this.#append(work, next)
+      for (const { position, producer } of work.producers) this.#statements.setProducer.run(producer, position)
+      this.#statements.setProgress.run(next.last, next.removed, next.deleted, next.bytes)
     }
-    if (group.sizes.length === 0) this.#owned.removal(body)
+    if (work.sizes.length === 0) this.#owned.removal(body)
     else this.#owned.transaction(body)
     this.#progress = next
-    return { deleted: next.deleted, bytes: next.bytes, transactions: this.#owned.transactions }
+    const { bytes, deleted, oldestEnd } = next
+    return { deleted, oldestEnd, bytes, transactions: this.#owned.transactions }
   }
 
-  read(from: RecordNumber, bounds: ReadBounds): RecordBatch {
-    return readBatch(this.#read, from, bounds)
+  /** The piece of the file that holds a record. */
+  read(from: RecordNumber): Block | undefined {
+    return readPiece(this.#read, from)
   }
 
   close(): void {
     this.#owned.close()
   }
 
-  #append({ bytes, first, life, sizes }: OutboxGroup, next: { last: number; bytes: number }): void {
+  #append({ bytes, first, life, sizes }: OutboxWork, next: Progress): void {
     if (first !== next.last + 1) fail("failed", `record ${first} does not follow ${next.last}`, "open the outbox again")
-    if (life !== undefined) this.#owned.db.prepare("INSERT INTO lives VALUES (?, ?)").run(first, blobOfId(life))
-    let start = 0
-    for (const size of sizes) {
-      this.#insert.run(++next.last, bytes.subarray(start, (start += size)))
-      next.bytes += size
-    }
+    if (life !== undefined) this.#statements.addLife.run(first, blobOfId(life))
+    const oldest = insertBlocks(this.#statements.insert, first, { bytes, sizes })
+    if (next.deleted === next.last) next.oldestEnd = oldest
+    next.last += sizes.length
+    next.bytes += bytes.length
   }
+
+  /** Deletes the oldest removed blocks, as many as one transaction may, and the lives that end before the last removed record. */
+  #deleteBlocks(next: Progress): void {
+    const { blocks, bytes, last } = blocksToDelete(this.#statements.removedBlocks, next.removed)
+    if (blocks > 0) {
+      this.#statements.deleteBlocks.run(last)
+      next.deleted = last
+      next.bytes -= bytes
+    }
+    this.#statements.deleteLives.run(next.removed)
+    next.oldestEnd = oldestEndOf(this.#statements.oldest, next.deleted)
+  }
+}
+
+interface Progress {
+  last: RecordNumber
+  removed: RecordNumber
+  deleted: RecordNumber
+  oldestEnd: RecordNumber
+  bytes: number
+}
+
+type Statements = ReturnType<typeof prepareStatements>
+
+const prepareStatements = (db: DatabaseSync) => {
+  const removedBlocks = db.prepare("SELECT first, count, length(bytes) FROM blocks WHERE first <= ? ORDER BY first LIMIT ?")
+  removedBlocks.setReturnArrays(true)
+  return {
+    insert: prepareInsert(db),
+    removedBlocks,
+    oldest: db.prepare(oldestBlock),
+    deleteBlocks: db.prepare("DELETE FROM blocks WHERE first <= ?"),
+    addLife: db.prepare("INSERT INTO lives VALUES (?, ?)"),
+    deleteLives: db.prepare("DELETE FROM lives WHERE first < (SELECT max(first) FROM lives WHERE first <= ?)"),
+    setProducer: db.prepare("INSERT OR REPLACE INTO producers VALUES (?, ?)"),
+    setProgress: db.prepare("UPDATE progress SET last = ?, removed = ?, deleted = ?, bytes = ?")
+  }
+}
+
+const oldestBlock = "SELECT first, count FROM blocks ORDER BY first LIMIT 1"
+
+/** The last record of the oldest block; `deleted` when there is none. */
+const oldestEndOf = (statement: StatementSync, deleted: RecordNumber): RecordNumber => {
+  const row = statement.get()
+  return row === undefined ? deleted : Number(row["first"]) + Number(row["count"]) - 1
+}
+
+const prepareInsert = (db: DatabaseSync): StatementSync => db.prepare("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)")
+
+/** Inserts records as blocks; returns the last record of the first block. */
+const insertBlocks = (insert: StatementSync, first: RecordNumber, records: Columns): RecordNumber => {
+  let end = 0
+  cutBlocks(records, (block, index) => {
+    const { bytes, sizes } = block
+    insert.run(first + index, sizes.length, checksumOf(block), blobOfSizes(sizes), bytes)
+    if (index === 0) end = first + sizes.length - 1
+  })
+  return end
 }
 
 /** What a file of this stream holds; it is made one of this stream if nothing forbids that. */
@@ -148,22 +228,18 @@ const contentsFor = (owned: OwnedDatabase, stream: OutboxStream, newGeneration: 
 /** What a file holds, as of one moment. Fails if it contradicts itself. */
 export const readContents = (db: DatabaseSync): OutboxContents => atOneMoment(db, () => contentsOf(db))
 
-/** The same, with the bytes of what is held: without rows that are removed and not deleted yet. */
+/** The same, with the bytes of what is held: without records that are removed and not deleted yet. */
 export const readHeld = (db: DatabaseSync): OutboxContents & { readonly heldBytes: number } =>
   atOneMoment(db, () => {
     const contents = contentsOf(db)
-    const total = "SELECT ifnull(sum(length(bytes)), 0) AS bytes FROM records WHERE number <= ?"
-    return { ...contents, heldBytes: contents.bytes - Number(db.prepare(total).get(contents.removed)!["bytes"]) }
+    let heldBytes = contents.bytes
+    const rows = db.prepare("SELECT first, count, sizes FROM blocks WHERE first <= ?")
+    for (const row of rows.iterate(contents.removed)) {
+      const removed = Math.min(Number(row["count"]), contents.removed - Number(row["first"]) + 1)
+      heldBytes -= bytesBefore(sizesOfBlob(row["sizes"] as Uint8Array), removed)
+    }
+    return { ...contents, heldBytes }
   })
-
-const atOneMoment = <A>(db: DatabaseSync, body: () => A): A => {
-  db.exec("BEGIN")
-  try {
-    return body()
-  } finally {
-    db.exec("COMMIT")
-  }
-}
 
 const contentsOf = (db: DatabaseSync): OutboxContents => {
   const meta = new Map(
@@ -175,8 +251,8 @@ const contentsOf = (db: DatabaseSync): OutboxContents => {
   const progress = db.prepare("SELECT last, removed, deleted, bytes FROM progress").get() as
     | { last: number; removed: number; deleted: number; bytes: number }
     | undefined
-  const lowest = db.prepare("SELECT min(number) AS number FROM records").get()!["number"]
-  const highest = db.prepare("SELECT max(number) AS number FROM records").get()!["number"]
+  const lowest = db.prepare(oldestBlock).get()?.["first"]
+  const newest = db.prepare("SELECT first, count FROM blocks ORDER BY first DESC LIMIT 1").get()
   const lives = db
     .prepare("SELECT first, life FROM lives ORDER BY first")
     .all()
@@ -184,7 +260,7 @@ const contentsOf = (db: DatabaseSync): OutboxContents => {
   if (
     progress === undefined ||
     (lowest ?? progress.deleted + 1) !== progress.deleted + 1 ||
-    (highest ?? progress.deleted) !== progress.last
+    (newest === undefined ? progress.deleted : Number(newest["first"]) + Number(newest["count"]) - 1) !== progress.last
   ) {
     const detail = "the file is damaged: its records are not those it accounts for"
     return fail("unreadable", detail, "restore it from a backup")
@@ -193,6 +269,7 @@ const contentsOf = (db: DatabaseSync): OutboxContents => {
     stream: { source: String(meta.get("source")), input: String(meta.get("input")), shape: idOf(meta.get("shape")) },
     generation: idOf(meta.get("generation")),
     ...progress,
+    oldestEnd: oldestEndOf(db.prepare(oldestBlock), progress.deleted),
     lives,
     producers: db
       .prepare("SELECT producer, position FROM producers")
@@ -202,19 +279,18 @@ const contentsOf = (db: DatabaseSync): OutboxContents => {
 }
 
 export const prepareRead = (db: DatabaseSync): StatementSync => {
-  const statement = db.prepare("SELECT number, bytes FROM records WHERE number >= ? ORDER BY number LIMIT ?")
+  const statement = db.prepare(`
+    SELECT first, count, crc, sizes, bytes FROM blocks
+    WHERE first >= ifnull((SELECT max(first) FROM blocks WHERE first <= ?1), ?1) ORDER BY first
+  `)
   statement.setReturnArrays(true)
   return statement
 }
 
-/** Consecutive records from `from` on; none if that one is not there. */
-export const readBatch = (statement: StatementSync, from: RecordNumber, bounds: ReadBounds): RecordBatch => {
-  const { bytes, rows, sizes } = readSome(statement, [from, bounds.records], 1, bounds)
-  let count = 0
-  let length = 0
-  while (count < rows.length && rows[count]![0] === from + count) length += sizes[count++]!
-  if (count === rows.length) return { first: from, bytes, sizes }
-  return { first: from, bytes: bytes.slice(0, length), sizes: sizes.slice(0, count) }
+/** The block that holds a record, with those that follow it if they are small; none if it is not there. */
+export const readPiece = (statement: StatementSync, from: RecordNumber): Block | undefined => {
+  const rows = readBlocks(statement, [from], from)
+  return rows.length === 0 ? undefined : joinBlocks(rows)
 }
 
 const nameStream = (db: DatabaseSync, stream: OutboxStream, generation: Id64): void => {
@@ -242,25 +318,6 @@ export const wrongStream = (held: OutboxStream, asked: OutboxStream): Failure =>
       ? "drain it with the record type it was made with, then use a new file"
       : "give each output a file of its own"
   return { reason: "unreadable", detail, remedy }
-}
-
-/**
- * Deletes the oldest removed rows, as many as one transaction may, and the lives that end before the last removed
- * record.
- */
-const deleteSlice = (db: DatabaseSync, next: { removed: number; deleted: number; bytes: number }): void => {
-  const rows = db
-    .prepare("SELECT number, length(bytes) AS size FROM records WHERE number <= ? ORDER BY number LIMIT ?")
-    .all(next.removed, deletedRows)
-  let bytes = 0
-  for (const { number, size } of rows) {
-    if (bytes > 0 && bytes + Number(size) > deletedBytes) break
-    bytes += Number(size)
-    next.deleted = Number(number)
-  }
-  next.bytes -= bytes
-  db.prepare("DELETE FROM records WHERE number <= ?").run(next.deleted)
-  db.prepare("DELETE FROM lives WHERE first < (SELECT max(first) FROM lives WHERE first <= ?)").run(next.removed)
 }
 
 const idOf = (value: SQLOutputValue | undefined): Id64 =>

@@ -1,7 +1,7 @@
 import { workerData } from "node:worker_threads"
-import { InboxFile } from "../file/inboxFile.ts"
+import { InboxFile, type InboxPiece } from "../file/inboxFile.ts"
 import type { InboxOpening, InboxOperations } from "./messages.ts"
-import { serve } from "./serve.ts"
+import { buffersOf, serve } from "./serve.ts"
 
 /** The thread of one inbox file. */
 serve<InboxOperations>(() => {
@@ -10,16 +10,15 @@ serve<InboxOperations>(() => {
   return {
     opened: inbox.contents,
     operations: {
-      transact: (group) => inbox.transact(group),
-      read: ({ after, bounds, input }) => inbox.read(input, after, bounds),
+      transact: (work) => ({ progress: inbox.transact(work), buffers: buffersOf(work) }),
+      read: ({ after, input }) => inbox.read(input, after),
       consumerPosition: ({ consumer, input }) => inbox.consumerPosition(input, consumer),
-      prune: ({ input, through }) => inbox.prune(input, through),
       summaries: () => inbox.summaries()
     },
-    transfer: (reply) =>
-      typeof reply === "object" && "sizes" in reply
-        ? [reply.bytes, reply.sizes, reply.positions, reply.numbers, reply.sourceIndexes].map(({ buffer }) => buffer)
-        : [],
+    transfer: (reply) => {
+      if (typeof reply !== "object" || reply instanceof Array) return []
+      return "buffers" in reply ? reply.buffers : buffersOf(reply as InboxPiece)
+    },
     close: () => inbox.close()
   }
 })

@@ -1,29 +1,35 @@
 import type { InputSummary } from "@pure-link/ports"
-import type { Id64, RecordBatch, RecordNumber } from "@pure-link/wire"
-import type { Failure } from "../file/failure.ts"
-import type { InboxContents, InboxGroup, InboxProgress, InboxRows } from "../file/inboxFile.ts"
-import type { OutboxContents, OutboxGroup, OutboxProgress, OutboxStream } from "../file/outboxFile.ts"
+import type { Id64, RecordNumber } from "@pure-link/wire"
+import type { Carried } from "../Carrier.ts"
+import type { Block } from "../file/blocks.ts"
 import type { FileLimits } from "../file/database.ts"
-import type { ReadBounds } from "../file/reading.ts"
+import type { Failure } from "../file/failure.ts"
+import type { InboxContents, InboxPiece, InboxProgress, InboxWork } from "../file/inboxFile.ts"
+import type { OutboxContents, OutboxProgress, OutboxStream, OutboxWork } from "../file/outboxFile.ts"
 
-/** What crosses between a store and its worker thread. Records cross as one transferred buffer and their sizes. */
+/**
+ * What crosses between a store and its worker thread. Records cross as one buffer and their sizes, which move: to the
+ * thread and back with its reply, or from it for good.
+ */
 
 /** A thread's operations: what each is given and what it gives back. */
 export type Operations<O> = { readonly [K in keyof O]: readonly [request: unknown, reply: unknown] }
 
+/** What a transaction did, and the buffers that its records came in. */
+export interface Done<Progress> {
+  readonly progress: Progress
+  readonly buffers: Carried
+}
+
 export interface OutboxOperations {
-  readonly transact: readonly [OutboxGroup, OutboxProgress]
-  readonly read: readonly [{ readonly from: RecordNumber; readonly bounds: ReadBounds }, RecordBatch]
+  readonly transact: readonly [OutboxWork, Done<OutboxProgress>]
+  readonly read: readonly [{ readonly from: RecordNumber }, Block | undefined]
 }
 
 export interface InboxOperations {
-  readonly transact: readonly [InboxGroup, InboxProgress]
-  readonly read: readonly [{ readonly input: string; readonly after: number; readonly bounds: ReadBounds }, InboxRows]
+  readonly transact: readonly [InboxWork, Done<InboxProgress>]
+  readonly read: readonly [{ readonly input: string; readonly after: number }, InboxPiece | undefined]
   readonly consumerPosition: readonly [{ readonly input: string; readonly consumer: string }, number]
-  readonly prune: readonly [
-    { readonly input: string; readonly through: number },
-    { readonly pruned: number; readonly transactions: number }
-  ]
   readonly summaries: readonly [undefined, ReadonlyArray<InputSummary>]
 }
 

@@ -1,7 +1,7 @@
 import { workerData } from "node:worker_threads"
 import { OutboxFile } from "../file/outboxFile.ts"
 import type { OutboxOpening, OutboxOperations } from "./messages.ts"
-import { serve } from "./serve.ts"
+import { buffersOf, serve } from "./serve.ts"
 
 /** The thread of one outbox file. */
 serve<OutboxOperations>(() => {
@@ -10,11 +10,10 @@ serve<OutboxOperations>(() => {
   return {
     opened: outbox.contents,
     operations: {
-      transact: (group) => outbox.transact(group),
-      read: ({ bounds, from }) => outbox.read(from, bounds)
+      transact: (work) => ({ progress: outbox.transact(work), buffers: buffersOf(work) }),
+      read: ({ from }) => outbox.read(from)
     },
-    transfer: (reply) =>
-      "sizes" in reply ? [reply.bytes.buffer as ArrayBuffer, reply.sizes.buffer as ArrayBuffer] : [],
+    transfer: (reply) => (reply === undefined ? [] : "buffers" in reply ? reply.buffers : buffersOf(reply)),
     close: () => outbox.close()
   }
 })

@@ -1,5 +1,7 @@
 import { parentPort } from "node:worker_threads"
+import type { Carried } from "../Carrier.ts"
 import { failureOf } from "../file/failure.ts"
+import type { Columns } from "../RecordList.ts"
 import { closing, type Operations, type Reply, type Request } from "./messages.ts"
 
 /**
@@ -43,3 +45,9 @@ export const serve = <O extends Operations<O>>(open: () => Served<O>): void => {
     })
   })
 }
+
+/** The buffers of columns. */
+export const buffersOf = ({ bytes, sizes }: Columns): Carried => [
+  bytes.buffer as ArrayBuffer,
+  sizes.buffer as ArrayBuffer
+]

@@ -10,7 +10,7 @@ import { offerCodec, OfferFrame } from "./offer.ts"
 import { paddingCodec, PaddingFrame } from "./padding.ts"
 import { partCodec, PartFrame } from "./part.ts"
 import { pingCodec, PingFrame } from "./ping.ts"
-import { recordsCodec, RecordsFrame } from "./records.ts"
+import { endOfRecords, recordsCodec, RecordsFrame } from "./records.ts"
 import { refusedCodec, RefusedFrame } from "./refused.ts"
 import { responseCodec, ResponseFrame } from "./response.ts"
 import { storedCodec, StoredFrame } from "./stored.ts"
@@ -102,6 +102,18 @@ export const validateBody = (bytes: Uint8Array, start: number, end: number, dire
     if (offset === malformed) return false
   }
   return end > start
+}
+
+/**
+ * The offset after the one RECORDS of a body that has nothing else but PADDING behind it; `malformed` for any other body,
+ * valid or not. Most packets of a transfer are such (spec §9.2), and this is all that is to be known of them.
+ */
+export const endOfLoneRecords = (bytes: Uint8Array, start: number, end: number): number => {
+  if (start >= end || bytes[start]! < FrameType.records) return malformed
+  const frameEnd = endOfRecords(bytes, start, end)
+  if (frameEnd === malformed) return malformed
+  for (let i = frameEnd; i < end; i++) if (bytes[i] !== FrameType.padding) return malformed
+  return frameEnd
 }
 
 /** Walks over the frames of a validated body. */

@@ -32,21 +32,26 @@ const partsOf = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 
 describe("the records reader", () => {
   it.prop("reads RECORDS in place as the object form says", [RecordsFrame], ([frame]) => {
-    encodeFrame(frame, out, 6)
-    reader.read(out, 6)
+    reader.read(out, 6, encodeFrame(frame, out, 6))
     const { firstDelta, partOffset, endsRecord, parts } = frame
     assert.deepStrictEqual([reader.firstDelta, reader.offset, reader.endsRecord], [firstDelta, partOffset, endsRecord])
     assert.deepStrictEqual(
       partsOf(out),
       parts.map((part) => part.slice())
     )
+    const lengths = new Uint32Array(40).fill(9)
+    const sum = reader.copyLengths(lengths, 3, parts.length)
+    assert.deepStrictEqual([...lengths.subarray(2, 4 + parts.length)], [9, ...parts.map((part) => part.length), 9])
+    assert.deepStrictEqual([sum, reader.total], [sum, sum])
+    assert.strictEqual(
+      sum,
+      parts.reduce((total, part) => total + part.length, 0)
+    )
   })
 
   it.prop("reads PART in place as RECORDS of one part", [PartFrame, RecordsFrame], ([part, records]) => {
-    encodeFrame(records, out, 0)
-    reader.read(out, 0)
-    encodeFrame(part, out, 6)
-    reader.read(out, 6)
+    reader.read(out, 0, encodeFrame(records, out, 0))
+    reader.read(out, 6, encodeFrame(part, out, 6))
     assert.deepStrictEqual(
       [reader.count, reader.firstDelta, reader.offset, reader.endsRecord],
       [1, part.delta, part.partOffset, part.endsRecord]
@@ -172,7 +177,7 @@ const recordBytes = (packet: Uint8Array, base: number): number => {
   cursor.reset(packet, header.length, bodyEnd)
   assert.isTrue(cursor.next())
   assert.isAtLeast(cursor.type, FrameType.records)
-  reader.read(packet, cursor.start)
+  reader.read(packet, cursor.start, cursor.end)
   let at = reader.dataStart
   let wrong = 0
   for (let i = 0; i < reader.count; i++) {

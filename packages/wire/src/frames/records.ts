@@ -56,12 +56,14 @@ export class RecordsReader {
   endsRecord = false
   /** Where the bytes of the first part start; those of the others follow. */
   dataStart = 0
+  /** The bytes of all parts. */
+  total = 0
   #bytes: Uint8Array = new Uint8Array(0)
   #lengthsStart = 0
   #wide = false
 
-  /** `start` is the offset of a validated RECORDS or PART; its bytes must stay while `length` is asked. */
-  read(bytes: Uint8Array, start: number): void {
+  /** [start, end) is a validated RECORDS or PART; its bytes must stay while lengths are asked for. */
+  read(bytes: Uint8Array, start: number, end: number): void {
     const type = bytes[start]!
     this.#bytes = bytes
     this.firstDelta = readUint32(bytes, start + 1)
@@ -81,6 +83,17 @@ export class RecordsReader {
       this.#lengthsStart = start + 9
       this.dataStart = start + partFrameOverhead
     }
+    this.total = end - this.dataStart
+  }
+
+  /** Writes the lengths of the first `count` parts to `out[at…]` and returns their sum. */
+  copyLengths(out: Uint32Array, at: number, count: number): number {
+    const bytes = this.#bytes
+    const start = this.#lengthsStart
+    let sum = 0
+    if (this.#wide) for (let i = 0; i < count; i++) sum += out[at + i] = readUint16(bytes, start + 2 * i)
+    else for (let i = 0; i < count; i++) sum += out[at + i] = bytes[start + i]!
+    return sum
   }
 
   /** The length of part `i`. */
@@ -115,29 +128,29 @@ export const writeRecordsHeader = (
   return at
 }
 
-const endOfRecords = (bytes: Uint8Array, start: number, end: number): number => {
+/** The offset after the RECORDS at `start`, or `malformed`, as its codec says it. */
+export const endOfRecords = (bytes: Uint8Array, start: number, end: number): number => {
   const type = bytes[start]!
   const last = type & countMask
   const wide = (type & wideBit) !== 0
   const dataStart = start + recordsFrameOverhead(last + 1, wide)
   if (dataStart > end) return malformed
+  const lengths = start + fixedLength
   let frameEnd = dataStart
-  for (let i = 0; i <= last; i++) {
-    const length = wide ? readUint16(bytes, start + fixedLength + 2 * i) : bytes[start + fixedLength + i]!
-    if (length === 0) {
-      const starts = i > 0 || readUint16(bytes, start + 5) === 0
-      const ends = i < last || (type & endsBit) !== 0
-      if (!starts || !ends) return malformed
-    }
-    frameEnd += length
-  }
-  return frameEnd <= end ? frameEnd : malformed
+  if (wide) for (let i = 0; i <= last; i++) frameEnd += readUint16(bytes, lengths + 2 * i)
+  else for (let i = 0; i <= last; i++) frameEnd += bytes[lengths + i]!
+  if (frameEnd > end) return malformed
+  // An empty part in between is a whole record; the first and the last must say so.
+  const lengthOf = (i: number): number => (wide ? readUint16(bytes, lengths + 2 * i) : bytes[lengths + i]!)
+  const startsInside = readUint16(bytes, start + 5) !== 0
+  if (startsInside && lengthOf(0) === 0) return malformed
+  return (type & endsBit) === 0 && lengthOf(last) === 0 ? malformed : frameEnd
 }
 
 const readRecords = (bytes: Uint8Array, start: number, end: number): typeof RecordsFrame.Type => {
   assertFrame(endOfRecords(bytes, start, end))
   const reader = new RecordsReader()
-  reader.read(bytes, start)
+  reader.read(bytes, start, end)
   const parts: Array<Uint8Array> = []
   for (let i = 0, at = reader.dataStart; i < reader.count; at += reader.length(i++)) {
     parts.push(bytes.slice(at, at + reader.length(i)))

@@ -1,0 +1,17 @@
+import type { AeadAddon } from "./aead.d.ts"
+import type { SocketAddon } from "./socket.d.ts"
+
+export type * from "./aead.d.ts"
+export type * from "./socket.d.ts"
+
+/** What the binary exports. It knows datagrams and key handles, and no word of the protocol. */
+export interface Addon extends AeadAddon, SocketAddon {
+  readonly interfaceVersion: number
+}
+
+export type Loaded =
+  | { readonly addon: Addon; readonly path: string; readonly reason?: undefined }
+  | { readonly addon?: undefined; readonly path?: undefined; readonly reason: string }
+
+/** The addon, or one line that says why this process has none. The first answer stays. */
+export declare const load: () => Loaded

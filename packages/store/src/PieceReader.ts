@@ -1,0 +1,81 @@
+import { type ReadBounds, readEnough } from "@pure-link/ports"
+import * as Effect from "effect/Effect"
+import { type Columns, joined, type Piece } from "./RecordList.ts"
+
+/**
+ * Reads records that are fetched a piece at a time from elsewhere, a file or another thread. The last pieces are kept,
+ * so that who reads in smaller steps does not fetch one again: that, and no more, is read ahead.
+ */
+
+/** A piece that was fetched, with whatever else is known of its records. */
+export interface Fetched {
+  readonly piece: Piece
+  /** The record of it that was asked for, or the first after that if it is gone. */
+  readonly from: number
+}
+
+/** Records that were read, and where they stood: `count` from `from` on in each piece. */
+export interface Found<F> extends Columns {
+  readonly parts: ReadonlyArray<{ readonly fetched: F; readonly from: number; readonly count: number }>
+}
+
+const piecesKept = 3
+
+export class PieceReader<F extends Fetched, E> {
+  readonly #fetch: (from: number) => Effect.Effect<F | undefined, E>
+  /** The one used last at the end. */
+  #kept: Array<F> = []
+
+  /** `fetch` gives a piece with record `from` in it, or one with the next if it is gone; nothing if there is none. */
+  constructor(fetch: (from: number) => Effect.Effect<F | undefined, E>) {
+    this.#fetch = fetch
+  }
+
+  /** Records from `from` on; the bounds do not lead beyond the last that there is. */
+  read(from: number, most: ReadBounds): Effect.Effect<Found<F>, E> {
+    const parts: Array<{ readonly fetched: F; readonly from: number; readonly count: number }> = []
+    const views: Array<Columns> = []
+    let next = from
+    let bytes = 0
+    const step: Effect.Effect<Found<F>, E> = Effect.suspend(() => {
+      const kept = this.#find(next)
+      if (kept !== undefined) return take(kept)
+      return Effect.flatMap(this.#fetch(next), (fetched) => {
+        const isNext = fetched === undefined || fetched.from === next
+        if (!isNext && views.length > 0) return Effect.succeed(found())
+        if (!isNext) from = next = fetched.from
+        return take(this.#keep(fetched))
+      })
+    })
+    const take = (fetched: F | undefined): Effect.Effect<Found<F>, E> => {
+      const view = fetched?.piece.cut(next - fetched.piece.first, rest(), views.length === 0)
+      if (fetched === undefined || view === undefined || view.sizes.length === 0) return Effect.succeed(found())
+      parts.push({ fetched, from: next, count: view.sizes.length })
+      views.push(view)
+      next += view.sizes.length
+      bytes += view.bytes.length
+      const isEnough = next <= fetched.piece.last || bytes >= readEnough || next - from >= most.records
+      return isEnough ? Effect.succeed(found()) : step
+    }
+    const rest = (): ReadBounds => ({ records: most.records - (next - from), bytes: most.bytes - bytes })
+    const found = (): Found<F> => ({ ...(views.length === 1 ? views[0]! : joined(views)), parts })
+    return step
+  }
+
+  /** Forgets pieces that end at or before a record: they are removed. */
+  dropThrough(last: number): void {
+    this.#kept = this.#kept.filter(({ piece }) => piece.last > last)
+  }
+
+  #find(number: number): F | undefined {
+    const found = this.#kept.findLast(({ piece }) => number >= piece.first && number <= piece.last)
+    if (found !== undefined && found !== this.#kept.at(-1)) this.#keep(found)
+    return found
+  }
+
+  #keep(fetched: F | undefined): F | undefined {
+    if (fetched === undefined) return undefined
+    this.#kept = [...this.#kept.filter((one) => one !== fetched), fetched].slice(-piecesKept)
+    return fetched
+  }
+}
