@@ -95,7 +95,8 @@ const compiler = () => {
 
 const firstError = (stderr) => {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "")
-  return lines.find((line) => /error/i.test(line)) ?? lines[0] ?? "no message"
+  const line = lines.find((text) => /error/i.test(text)) ?? lines[0]
+  return line === undefined ? "" : `: ${line}`
 }
 
 const run = async ([command, ...args]) => {
@@ -109,7 +110,7 @@ const run = async ([command, ...args]) => {
   })
   if (typeof status === "string") throw new Reason(`the compiler ${command} did not run: ${status}`)
   if (!isInstall) process.stderr.write(stderr)
-  if (status !== 0) throw new Reason(`the compiler ${command} failed (exit ${status}): ${firstError(stderr)}`)
+  if (status !== 0) throw new Reason(`the compiler ${command} failed (exit ${status})${firstError(stderr)}`)
 }
 
 /** Compiles what changed, as many sources at once as there are processors, and gives the objects. */

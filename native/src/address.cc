@@ -1,4 +1,5 @@
-// Between text, sockaddr and Peer. IPv4 seen through an IPv6 socket is plain IPv4 in text, as everywhere in this project.
+// Between text, sockaddr and Peer. IPv4 seen through an IPv6 socket is plain IPv4 in text, as everywhere in this
+// project.
 #include "address.h"
 
 #include <net/if.h>

@@ -1,5 +1,6 @@
-// One take fills slots of the slab; `Split` walks through them, over as many calls as their reader likes. A train without
-// its segment size, or one that was cut, would be garbage in the shape of one datagram: it is noticed, and GRO given up.
+// One take fills slots of the slab; `Split` walks through them, over as many calls as their reader likes. A train
+// without its segment size, or one that was cut, would be garbage in the shape of one datagram: it is noticed, and GRO
+// given up.
 #include "collector.h"
 
 #include <algorithm>

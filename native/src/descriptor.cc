@@ -74,7 +74,8 @@ int MostSegments() {
 // A size of 0 leaves the choice to each message; that the option can be set at all shows that the kernel has it.
 bool HasGso(int fd) { return Set(fd, SOL_UDP, UDP_SEGMENT, 1'200) && Set(fd, SOL_UDP, UDP_SEGMENT, 0); }
 
-// Datagrams carry DF and are never cut, and what the path refuses is for the owner to find out: PROBE takes no word of ICMP.
+// Datagrams carry DF and are never cut, and what the path refuses is for the owner to find out: PROBE takes no word of
+// ICMP.
 bool SetDontFragment(int fd, int family) {
   const bool four = Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE) ||
                     Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);

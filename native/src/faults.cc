@@ -1,5 +1,5 @@
-// Of the test build alone: system calls that fail when a test says so, as the kernel would make them fail. A list of
-// faults for the process; the first that fits a call is what happens. See `Fault` in socket.d.ts.
+// Of the test build alone: system calls that fail when a test says so, as the kernel would make them fail. The first
+// fault of a list that fits a call is what happens. See `Fault` in socket.d.ts.
 #ifdef PURE_LINK_FAULTS
 #include "faults.h"
 
@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,8 @@ struct Fault {
   bool gso = false;
 };
 
-std::mutex mutex;
-std::vector<Fault> faults;
+// Of one thread, and so of one isolate.
+thread_local std::vector<Fault> faults;
 
 uint16_t SegmentOf(const msghdr& message) {
   uint16_t size = 0;
@@ -65,7 +64,6 @@ Fault* Find(const char* call, const msghdr* message) {
 }
 
 bool Fails(const char* call) {
-  const std::lock_guard<std::mutex> lock(mutex);
   Fault* fault = Find(call, nullptr);
   if (fault == nullptr) return false;
   fault->times--;
@@ -97,13 +95,11 @@ Napi::Value Inject(const Napi::CallbackInfo& info) {
   fault.above = number("above", -1);
   fault.partial = number("partial", 0);
   fault.gso = given.Get("gso").ToBoolean();
-  const std::lock_guard<std::mutex> lock(mutex);
   faults.push_back(fault);
   return env.Undefined();
 }
 
 Napi::Value Clear(const Napi::CallbackInfo& info) {
-  const std::lock_guard<std::mutex> lock(mutex);
   faults.clear();
   return info.Env().Undefined();
 }
@@ -123,29 +119,24 @@ int Set(int fd, int level, int name, const void* value, socklen_t length) {
 // The messages before the one that fails are sent; it fails when it is the first of a call.
 int SendMany(int fd, mmsghdr* messages, unsigned count, int flags) {
   unsigned pass = 0;
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    for (; pass < count; pass++) {
-      Fault* fault = Find("sendmmsg", &messages[pass].msg_hdr);
-      if (fault == nullptr) continue;
-      if (fault->partial > 0) {
-        if (pass == 0) fault->times--;
-        count = std::min(count, pass + static_cast<unsigned>(fault->partial));
-        pass = count;
-        break;
-      }
-      if (pass > 0) break;
-      fault->times--;
-      errno = fault->error;
-      return -1;
+  for (; pass < count; pass++) {
+    Fault* fault = Find("sendmmsg", &messages[pass].msg_hdr);
+    if (fault == nullptr) continue;
+    if (fault->partial > 0) {
+      if (pass == 0) fault->times--;
+      pass = std::min(count, pass + static_cast<unsigned>(fault->partial));
+      break;
     }
+    if (pass > 0) break;
+    fault->times--;
+    errno = fault->error;
+    return -1;
   }
   return sendmmsg(fd, messages, pass, flags);
 }
 
 // An error comes instead of the call; what is spoilt is spoilt in the first message that the call brought.
 int ReceiveMany(int fd, mmsghdr* messages, unsigned count, int flags) {
-  const std::lock_guard<std::mutex> lock(mutex);
   Fault* fault = Find("recvmmsg", nullptr);
   if (fault != nullptr && fault->spoil.empty()) {
     fault->times--;

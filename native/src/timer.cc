@@ -1,5 +1,6 @@
-// Wake-ups finer than the millisecond of Node's timers: a timerfd on the same loop. `new Timer(callback)`; `arm(micros)`
-// from now on, replacing what was armed; `disarm()`; `close()`. Like setTimeout it keeps the process alive while armed.
+// Wake-ups finer than the millisecond of Node's timers: a timerfd on the same loop. `new Timer(callback)`;
+// `arm(micros)` from now on, replacing what was armed; `disarm()`; `close()`. Like setTimeout it keeps the process alive
+// while armed.
 #include "timer.h"
 
 #include <sys/timerfd.h>
@@ -51,7 +52,7 @@ Timer::Timer(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Timer>(info) {
 
 Napi::Value Timer::Arm(const Napi::CallbackInfo& info) {
   double micros;
-  if (!ReadNumber(info.Env(), info[0], 0, kLongest, &micros)) return Refuse(info.Env(), "arm(micros: whole number >= 0)");
+  if (!ReadNumber(info.Env(), info[0], 0, kLongest, &micros)) return Refuse(info.Env(), "arm(micros: number)");
   Set(static_cast<int64_t>(micros));
   return info.Env().Undefined();
 }

@@ -2,6 +2,7 @@ import { type Command, ExitCode, printLine } from "./command.ts"
 import { allocations } from "./commands/allocations.ts"
 import { cpu } from "./commands/cpu.ts"
 import { fill } from "./commands/fill.ts"
+import { floor } from "./commands/floor.ts"
 import { flood } from "./commands/flood.ts"
 import { floodTest } from "./commands/floodTest.ts"
 import { memory } from "./commands/memory.ts"
@@ -21,6 +22,7 @@ const commands: Readonly<Record<string, Command>> = {
   memory,
   fill,
   allocations,
+  floor,
   flood,
   "flood-test": floodTest,
   "real-path": realPath

@@ -13,6 +13,7 @@ import { Garbage, garbagePerTrain, garbageStride } from "./garbage.ts"
 import { Arrivals } from "./goodput.ts"
 import { senderIdentity } from "./identities.ts"
 import { Latencies } from "./latencies.ts"
+import { Meter } from "./meter.ts"
 import { figures } from "./pairRun.ts"
 import { Pattern, RecordCheck, sentAtOf } from "./pattern.ts"
 import { measured, noWork } from "./sample.ts"
@@ -157,7 +158,8 @@ describe("a measurement", () => {
     datagramsReceived: sent,
     sendCalls: sent / 10,
     userMicros: micros,
-    systemMicros: micros / 2
+    systemMicros: micros / 2,
+    preemptions: 0
   })
 
   it("is the difference of two samples", () => {
@@ -166,6 +168,17 @@ describe("a measurement", () => {
     assert.strictEqual(end.cpu_us_per_record, 3)
     assert.strictEqual(end.per_send_call, 10)
     assert.isNull(end.per_receive_call)
+    assert.strictEqual(end.busy, 0.002)
+  })
+
+  it("opens after the warm-up, when enough went through, and closes after its records", () => {
+    const closed: Array<number> = []
+    let records = 0
+    const meter = new Meter({ warmUpSeconds: 0, warmUpRecords: 100, count: 50 }, () => ({ ...noWork, records }), {
+      closed: (measurement) => closed.push(measurement.records)
+    })
+    for (records = 0; records <= 200; records += 10) meter.tick(records)
+    assert.deepStrictEqual(closed, [50])
   })
 
   it("adds up both ends", () => {

@@ -6,7 +6,10 @@ import { type EndMeasurement, measured, type Sample, sampleNow, type Work } from
  */
 
 export interface Window {
+  /** It opens when this time has passed since the first record, */
   readonly warmUpSeconds: number
+  /** and so many records were dealt with: a slow start is not a steady state. After ten times the time it opens anyway. */
+  readonly warmUpRecords?: number
   /** The window ends after so long, */
   readonly seconds?: number
   /** or once so many records more were dealt with. */
@@ -40,7 +43,7 @@ export class Meter {
     const now = performance.now()
     if (this.#warmAt === 0) this.#warmAt = now + this.#window.warmUpSeconds * 1_000
     if (this.#from === undefined) {
-      if (now < this.#warmAt) return
+      if (!this.#isWarm(records, now)) return
       this.#opened?.()
       this.#from = sampleNow(this.#work())
       return
@@ -50,5 +53,10 @@ export class Meter {
     if (!isOver) return
     this.result = measured(this.#from, sampleNow(this.#work()))
     this.#closed?.(this.result)
+  }
+
+  #isWarm(records: number, now: number): boolean {
+    const { warmUpRecords = 0, warmUpSeconds } = this.#window
+    return now >= this.#warmAt && (records >= warmUpRecords || now >= this.#warmAt + 9_000 * warmUpSeconds)
   }
 }

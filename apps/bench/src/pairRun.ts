@@ -62,7 +62,7 @@ export const runPair = async (setting: PairSetting): Promise<PairRun> => {
     sender = new EndProcess({ order: setting.sender(port), window, allocations }, start("send"))
     await sender.next("ready", startMillis)
     const within =
-      (window.warmUpSeconds + (window.seconds ?? 0)) * 1_000 +
+      (10 * window.warmUpSeconds + (window.seconds ?? 0)) * 1_000 +
       (window.count === undefined ? patienceMillis : countPatienceMillis)
     const [sent, received] = await Promise.all([sender.next("measured", within), receiver.next("measured", within)])
     const senderEnd = await sender.stop()

@@ -26,11 +26,19 @@ export interface Sample extends Work {
   readonly at: number
   readonly userMicros: number
   readonly systemMicros: number
+  /** Times that the system took the processor away. */
+  readonly preemptions: number
 }
 
 export const sampleNow = (work: Work): Sample => {
-  const { system, user } = process.cpuUsage()
-  return { ...work, at: performance.now(), userMicros: user, systemMicros: system }
+  const { involuntaryContextSwitches, systemCPUTime, userCPUTime } = process.resourceUsage()
+  return {
+    ...work,
+    at: performance.now(),
+    userMicros: userCPUTime,
+    systemMicros: systemCPUTime,
+    preemptions: involuntaryContextSwitches
+  }
 }
 
 export const noWork: Work = {
@@ -69,6 +77,10 @@ export interface EndMeasurement {
   readonly user_s: number
   readonly sys_s: number
   readonly cpu_us_per_record: number
+  /** The share of the time that it used a processor, all threads together; below 1 it waited. */
+  readonly busy: number
+  /** How often others took the processor: many say that the machine is busy. */
+  readonly preemptions: number
   readonly datagrams_sent: number
   readonly datagrams_received: number
   /** Datagrams for each system call; null where the socket does not count calls. */
@@ -92,6 +104,8 @@ export const measured = (from: Sample, to: Sample): EndMeasurement => {
     user_s: rounded((to.userMicros - from.userMicros) / 1e6, 3),
     sys_s: rounded((to.systemMicros - from.systemMicros) / 1e6, 3),
     cpu_us_per_record: rounded(micros / records, 4),
+    busy: rounded(micros / 1e6 / seconds, 3),
+    preemptions: to.preemptions - from.preemptions,
     datagrams_sent: sent,
     datagrams_received: received,
     per_send_call: perCall(sent, to.sendCalls - from.sendCalls),

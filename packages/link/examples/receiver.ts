@@ -5,10 +5,10 @@
  */
 import { nodeSuite, parseKeyFile, parsePublicKey } from "@pure-link/keys"
 import { Input, Inputs, LinkNode } from "@pure-link/link"
-import { Cryptography, Entropy } from "@pure-link/ports"
+import { Entropy } from "@pure-link/ports"
 import { Policies } from "@pure-link/recovery"
 import { InboxSqlite } from "@pure-link/store"
-import { DatagramSocketNode } from "@pure-link/udp"
+import { CryptographySystem, DatagramSocketSystem } from "@pure-link/udp"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -38,9 +38,9 @@ const inbox = InboxSqlite.layer({ file: "hub.inbox" })
 const node = LinkNode.layer({ identity, listen: { host: "0.0.0.0", port: Number(port) } })
 const inputs = Inputs.layer({ peers: [{ publicKey, sources: ["greenhouse-3"] }] })
 const system = Layer.mergeAll(
-  Cryptography.layerNode,
+  CryptographySystem.layer,
   Entropy.layerSystem,
-  DatagramSocketNode.layer,
+  DatagramSocketSystem.layer,
   Policies.layerDefault
 )
 

@@ -1,9 +1,9 @@
 import type { KeyPair } from "@pure-link/keys"
 import { Input, Inputs, LinkNode, Output, StreamType } from "@pure-link/link"
-import { Cryptography, Entropy } from "@pure-link/ports"
+import { Entropy } from "@pure-link/ports"
 import { Policies } from "@pure-link/recovery"
 import { InboxSqlite, OutboxSqlite } from "@pure-link/store"
-import { DatagramSocketNode, resolveHost } from "@pure-link/udp"
+import { CryptographySystem, DatagramSocketSystem, resolveHost } from "@pure-link/udp"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
@@ -36,9 +36,9 @@ export const relay = (options: RelayOptions) => {
     Layer.provide(InboxSqlite.layer({ file: `${folder}/inbox.db` }))
   )
   const node = LinkNode.layer({ identity, listen: { host: "0.0.0.0", port } }).pipe(
-    Layer.provide([DatagramSocketNode.layer, Policies.layerDefault])
+    Layer.provide([DatagramSocketSystem.layer, Policies.layerDefault])
   )
-  const system = Layer.mergeAll(Cryptography.layerNode, Entropy.layerSystem)
+  const system = Layer.mergeAll(CryptographySystem.layer, Entropy.layerSystem)
 
   return Effect.gen(function* () {
     const output = yield* Output.open(alarms, {

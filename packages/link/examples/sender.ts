@@ -5,10 +5,10 @@
  */
 import { nodeSuite, parseKeyFile, parsePublicKey } from "@pure-link/keys"
 import { LinkNode, Output } from "@pure-link/link"
-import { Cryptography, Entropy } from "@pure-link/ports"
+import { Entropy } from "@pure-link/ports"
 import { Policies } from "@pure-link/recovery"
 import { OutboxSqlite } from "@pure-link/store"
-import { DatagramSocketNode, resolveHost } from "@pure-link/udp"
+import { CryptographySystem, DatagramSocketSystem, resolveHost } from "@pure-link/udp"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -35,9 +35,9 @@ const outbox = OutboxSqlite.layer({
 })
 const node = LinkNode.layer({ identity, listen: { host: "0.0.0.0", port: 0 } })
 const system = Layer.mergeAll(
-  Cryptography.layerNode,
+  CryptographySystem.layer,
   Entropy.layerSystem,
-  DatagramSocketNode.layer,
+  DatagramSocketSystem.layer,
   Policies.layerDefault
 )
 

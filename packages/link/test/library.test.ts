@@ -4,10 +4,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { keyPair, nodeSuite, seededEntropy } from "@pure-link/keys"
 import { Input, Inputs, LinkNode, Output } from "@pure-link/link"
-import { Cryptography, Entropy } from "@pure-link/ports"
+import { Entropy } from "@pure-link/ports"
 import { Policies } from "@pure-link/recovery"
 import { InboxMemory, OutboxMemory } from "@pure-link/store"
-import { DatagramSocketNode } from "@pure-link/udp"
+import { CryptographySystem, DatagramSocketSystem } from "@pure-link/udp"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -48,9 +48,9 @@ const [greenhouse, hub, station] = [1, 2, 3].map((seed) => keyPair(nodeSuite, se
 type Keys = ReturnType<typeof keyPair>
 
 const system = Layer.mergeAll(
-  Cryptography.layerNode,
+  CryptographySystem.layer,
   Entropy.layerSystem,
-  DatagramSocketNode.layer,
+  DatagramSocketSystem.layer,
   Policies.layerDefault
 )
 const nodeOf = (identity: Keys) => LinkNode.layer({ identity, listen: { host: "127.0.0.1", port: 0 } })

@@ -183,7 +183,7 @@ describe("a store's thread that ends by itself", () => {
         assert.strictEqual(yield* thread.request("echo", "hello"), "hello")
         if (end === "exit") {
           assert.strictEqual((yield* Effect.flip(thread.request("exit", 3))).reason, "died")
-        } else yield* thread.request("die", "a wire broke")
+        } else yield* Effect.exit(thread.request("die", "a wire broke")) // its reply may still come through
         const error = yield* Fiber.join(watching)
         assert.deepInclude(error, { _tag: "StoreError", reason: "died", isFinal: true })
         assert.include(error.message, end === "exit" ? "code 3" : "a wire broke")

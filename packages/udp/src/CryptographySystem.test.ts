@@ -4,9 +4,8 @@ import { cryptoSuiteContract } from "@pure-link/keys/contract"
 import { load } from "@pure-link/native"
 import { Cryptography } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
+import { execFileSync } from "node:child_process"
 import { CryptographySystem } from "./CryptographySystem.ts"
-import { tellFallback } from "./fallbackNotice.ts"
 import { loadNativeSuite } from "./nativeSuite.ts"
 
 /** The native suite against the contract where this machine has it, and the layer that chooses. */
@@ -44,14 +43,28 @@ describe("CryptographySystem", () => {
     }).pipe(Effect.provide(CryptographySystem.layer))
   )
 
-  it.effect("tells once why it falls back", () => {
-    const lines: Array<unknown> = []
-    const logger = Logger.layer([Logger.make(({ message }) => void lines.push(message))])
-    return Effect.gen(function* () {
-      yield* tellFallback("no compiler")
-      yield* tellFallback("no compiler")
-      assert.isAtMost(lines.length, 1) // none when this process was told before, or turned the path off
-      for (const line of lines) assert.include(String(line), "no compiler")
-    }).pipe(Effect.provide(logger))
+  it("without an addon is node:crypto, after one line however often it is asked for; with it turned off after none", () => {
+    const program = `
+      import { Cryptography } from "@pure-link/ports"
+      import { CryptographySystem, DatagramSocketSystem } from "@pure-link/udp"
+      import * as Effect from "effect/Effect"
+      import * as Layer from "effect/Layer"
+      import { execFileSync } from "node:child_process"
+      const log = Logger.layer([Logger.make(({ message }) => console.log("line:", String(message)))])
+      const both = Layer.merge(DatagramSocketSystem.layer, CryptographySystem.layer)
+      const name = Effect.map(Cryptography, (suite) => suite.name).pipe(Effect.provide(both))
+      const names = await Effect.runPromise(Effect.all([name, name]).pipe(Effect.provide(log)))
+      console.log(names.join())`
+    const run = (native: string): string =>
+      execFileSync(process.execPath, ["--input-type=module", "-e", program], {
+        cwd: import.meta.dirname,
+        encoding: "utf8",
+        env: { ...process.env, PURE_LINK_NATIVE: native }
+      })
+    assert.strictEqual(run("off"), "node,node\n")
+    assert.match(
+      run("/nowhere"),
+      /^line: packets go through Node's own dgram and crypto[^\n]*\/nowhere[^\n]*\nnode,node\n$/
+    )
   })
 })

@@ -10,8 +10,8 @@ import { dirname, join } from "node:path"
 export type FaultyAddon = Addon & Required<Pick<Addon, "injectFault" | "clearFaults">>
 
 export const faultyAddon = (): { readonly addon: FaultyAddon; readonly path: string } => {
-  const loaded = load()
-  if (loaded.addon?.injectFault !== undefined) return { addon: loaded.addon as FaultyAddon, path: loaded.path }
+  const { addon, path: given } = load()
+  if (addon?.injectFault !== undefined) return { addon: addon as FaultyAddon, path: given! }
   const require = createRequire(import.meta.url)
   const room = dirname(require.resolve("@pure-link/native"))
   execFileSync(process.execPath, [join(room, "build.mjs"), "--faults"], { stdio: "pipe" })

@@ -52,7 +52,7 @@ const run = async ({ seconds, size }: AllocationOptions, platform: Platform): Pr
   const pair = await runPair({
     receiver: { role: "recv", options: loopbackReceiver(platform) },
     sender: (port) => ({ role: "send", options: loopbackSender(platform, port, size) }),
-    window: { warmUpSeconds: 3, seconds },
+    window: { warmUpSeconds: 3, warmUpRecords: Math.ceil(134_217_728 / Math.max(size, 61)), seconds },
     allocations: true
   })
   printLine({ event: "allocations", size, ...ends(pair), records_per_s: pair.records_per_s, bad: pair.bad })

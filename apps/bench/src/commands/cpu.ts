@@ -1,3 +1,4 @@
+import { load } from "@pure-link/native"
 import { mkdirSync } from "node:fs"
 import { resolve } from "node:path"
 import { type Command, ExitCode, printLine } from "../command.ts"
@@ -46,16 +47,22 @@ const flags = {
   ...jsonFlag
 }
 
+/** What has to go through before it counts; records that are shorter than so much count as long. */
+const warmUpBytes = 67_108_864
+const leastCounted = 61
+
 const read = (given: GivenFlags): CpuOptions => {
   given.exclusive("seconds", "count")
   const count = given.number("count", countBounds)
   const floor = given.has("floor")
   if (floor && given.has("fallback")) throw new UsageError("--floor is a loop of native code: leave --fallback away")
+  const size = given.requiredNumber("size", sizeBounds)
   return {
-    size: given.requiredNumber("size", sizeBounds),
+    size,
     platform: readPlatform(given),
     window: {
       warmUpSeconds: given.number("warm-up", { least: 0, most: 600 }) ?? 1,
+      warmUpRecords: Math.ceil(warmUpBytes / Math.max(size, leastCounted)),
       ...(count === undefined ? { seconds: given.number("seconds", secondsBounds) ?? 2 } : { count })
     },
     floor,
@@ -124,7 +131,7 @@ const resultOf = (options: CpuOptions, links: ReadonlyArray<PairRun>, floors: Re
     event: "cpu",
     size: options.size,
     store: options.platform.store,
-    path: options.platform.fallback ? "fallback" : "system",
+    path: pathOf(options.platform.fallback),
     node: process.version,
     warm_up_s: options.window.warmUpSeconds,
     ...medians(links),
@@ -135,6 +142,9 @@ const resultOf = (options: CpuOptions, links: ReadonlyArray<PairRun>, floors: Re
     runs: links.map((link, i) => ({ link: brief(link), ...(floors[i] && { floor: brief(floors[i]) }) }))
   }
 }
+
+const pathOf = (fallback: boolean): "native" | "fallback" =>
+  fallback || load().addon === undefined ? "fallback" : "native"
 
 const medians = (runs: ReadonlyArray<PairRun>) => {
   const of = (value: (run: PairRun) => number | null): number | null => {
@@ -147,6 +157,7 @@ const medians = (runs: ReadonlyArray<PairRun>) => {
     send_us_per_record: of((run) => run.send_us_per_record),
     receive_us_per_record: of((run) => run.receive_us_per_record),
     cpu_us_per_packet: of((run) => run.cpu_us_per_packet),
+    busy: { send: of((run) => run.send.busy), receive: of((run) => run.receive.busy) },
     packets: of((run) => run.packets),
     gso: of((run) => run.gso),
     gro: of((run) => run.gro),

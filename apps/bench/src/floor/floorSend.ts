@@ -31,7 +31,7 @@ export const floorSend = (
   }, until)
 
 /** Nothing is acknowledged for so long: what is under way is lost, and goes on as if it were not. */
-const stallMillis = 500
+const stallMillis = 2_000
 
 class FloorSender {
   readonly socket: FloorSocket

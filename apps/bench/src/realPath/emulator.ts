@@ -37,6 +37,8 @@ export interface EmulatedPath {
   readonly atSender: Prefix
   readonly atReceiver: Prefix
   readonly receiverHost: string
+  /** Of the sender's namespace, on the path. */
+  readonly senderDevice: string
   /** Ends the path, with everything that happened on it. */
   readonly finish: Effect.Effect<PathCounters, EndFailed>
 }
@@ -73,6 +75,7 @@ export const openPath = (
       atSender: ["ip", "netns", "exec", `${prefix}a`],
       atReceiver: ["ip", "netns", "exec", `${prefix}b`],
       receiverHost: `${network}.2`,
+      senderDevice: `${prefix}a0`,
       finish
     }
   })

@@ -1,22 +1,18 @@
-import { readFileSync, readlinkSync } from "node:fs"
+import { readFileSync } from "node:fs"
 
 /** What the kernel counts in the network namespace of a process. */
 
-const ownNamespace = readlinkSync("/proc/self/ns/net")
-
-/** UDP datagrams sent from there; 0 while the process is still in ours. */
-export const datagramsSentFrom = (pid: number): number => {
+/** Packets that left by a device; 0 while the process, or its namespace, has none of that name. */
+export const packetsSentBy = (device: string, pid: number): number => {
   try {
-    if (readlinkSync(`/proc/${pid}/ns/net`) === ownNamespace) return 0
-    return udpCounter(readFileSync(`/proc/${pid}/net/snmp`, "utf8"), "OutDatagrams")
+    return sentPackets(readFileSync(`/proc/${pid}/net/dev`, "utf8"), device)
   } catch {
     return 0
   }
 }
 
-/** A value of the two lines that begin with `Udp:`, names and values; NaN when there is none. */
-export const udpCounter = (snmp: string, name: string): number => {
-  const [names, values] = snmp.split("\n").filter((line) => line.startsWith("Udp: "))
-  const column = names?.split(" ").indexOf(name) ?? -1
-  return column < 0 ? Number.NaN : Number(values?.split(" ")[column])
+/** The column behind the bytes sent, of a table with eight columns of what was received before them. */
+export const sentPackets = (table: string, device: string): number => {
+  const line = table.split("\n").find((line) => line.trimStart().startsWith(`${device}:`))
+  return Number(line?.split(":")[1]!.trim().split(/\s+/)[9] ?? 0)
 }

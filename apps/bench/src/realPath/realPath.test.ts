@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import { realPath } from "../commands/realPath.ts"
+import { readFlags } from "../flags.ts"
+import { UsageError } from "../usageError.ts"
 import type { SendReport } from "../ends/sendEnd.ts"
 import type { DirectionCounters } from "./emulator.ts"
 import { pathArguments } from "./emulator.ts"
-import { udpCounter } from "./namespace.ts"
+import { sentPackets } from "./namespace.ts"
 import type { RealRun } from "./realRun.ts"
 import { outboxMib, type Row, rowsOf } from "./rows.ts"
 import { meanOfSeconds, shareOf } from "./series.ts"
@@ -165,12 +168,33 @@ describe("a row", () => {
   })
 })
 
+describe("the command line", () => {
+  const refused: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+    ["no folder of an emulator", []],
+    ["a row that there is not", ["--path", "x", "--rows", "clean,dirty"]],
+    ["a round-trip time that is no number", ["--path", "x", "--rtt", "20,long"]],
+    ["no runs", ["--path", "x", "--runs", "0"]],
+    ["runs too short to count anything", ["--path", "x", "--seconds", "2"]],
+    ["a folder that has no emulator", ["--path", "/proc"]]
+  ]
+  for (const [what, argv] of refused) {
+    it(`refuses ${what}`, () => {
+      assert.throws(() => realPath.prepare(readFlags(realPath.flags, argv)), UsageError)
+    })
+  }
+})
+
 describe("the kernel's counters", () => {
-  it("are found by their name", () => {
-    const snmp =
-      "Ip: A B\nIp: 1 2\nUdp: InDatagrams NoPorts OutDatagrams\nUdp: 7 8 9\nUdpLite: OutDatagrams\nUdpLite: 3\n"
-    assert.strictEqual(udpCounter(snmp, "OutDatagrams"), 9)
-    assert.isNaN(udpCounter(snmp, "Missing"))
+  const table =
+    "Inter-|   Receive                            |  Transmit\n" +
+    " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n" +
+    "    lo:     900      9    0    0    0     0          0         0      900      9    0\n" +
+    "  r7a0:     100      1    0    0    0     0          0         0     4000      3    0\n"
+
+  it("tell what left by a device, and not by others", () => {
+    assert.strictEqual(sentPackets(table, "r7a0"), 3)
+    assert.strictEqual(sentPackets(table, "a0"), 0)
+    assert.strictEqual(sentPackets(table, "r8a0"), 0)
   })
 })
 

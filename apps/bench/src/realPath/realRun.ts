@@ -6,7 +6,7 @@ import type { SendReport } from "../ends/sendEnd.ts"
 import type { EndFailed } from "../ends/endProcess.ts"
 import { type Child, start } from "./child.ts"
 import { type EmulatedPath, openPath, type PathCounters } from "./emulator.ts"
-import { datagramsSentFrom } from "./namespace.ts"
+import { packetsSentBy } from "./namespace.ts"
 import { outboxMib, recordBytes, type Row } from "./rows.ts"
 import type { Tools } from "./tools.ts"
 
@@ -49,7 +49,7 @@ export const realRun = (options: RealRunOptions): Effect.Effect<RealRun, EndFail
       const receiver = yield* startReceiver(path, options)
       const tcp = row.name === "share" ? yield* waitingTcp(path, options) : undefined
       const sender = yield* startSender(path, options)
-      yield* sender.until(() => datagramsSentFrom(sender.pid) > 0, 20, "sends nothing")
+      yield* sender.until(() => packetsSentBy(path.senderDevice, sender.pid) > 0, 20, "sends nothing")
       tcp?.begin()
       yield* Effect.sleep((row.endSeconds + afterSeconds) * 1_000)
       receiver.signal("SIGINT")
