@@ -131,7 +131,7 @@ const compile = async (command, flags, directory) => {
   }
   await Promise.all(Array.from({ length: availableParallelism() }, work))
   for (const name of readdirSync(directory)) {
-    if (!objects.includes(join(directory, name))) rmSync(join(directory, name), { force: true })
+    if (name.endsWith(".o") && !objects.includes(join(directory, name))) rmSync(join(directory, name), { force: true })
   }
   return objects
 }

@@ -161,7 +161,9 @@ napi_value SealTrain(napi_env env, napi_callback_info info) {
   const uint64_t first = arguments.Whole(7, "first", kMostWhole);
   if (from > to) arguments.FailRange("from", "at most to");
   if (!arguments.ok()) return nullptr;
-  if (to > from && to - from - 1 > kMostWhole - first) arguments.FailRange("first", "so that all numbers are below 2^53");
+  if (to > from && to - from - 1 > kMostWhole - first) {
+    arguments.FailRange("first", "so that all numbers are below 2^53");
+  }
 
   std::vector<Packet>& packets = StateOf(arguments).packets;
   packets.clear();
@@ -211,8 +213,9 @@ napi_value OpenAll(napi_env env, napi_callback_info info) {
   }
   if (!arguments.ok()) return nullptr;
   for (const Packet& packet : packets) {
-    const bool did = packet.header != nullptr && key->Open(packet.header, headerLength, packet.bodyLength, packet.number);
-    opened.data[packet.index] = did ? 1 : 0;
+    const bool isOpen =
+        packet.header != nullptr && key->Open(packet.header, headerLength, packet.bodyLength, packet.number);
+    opened.data[packet.index] = isOpen ? 1 : 0;
   }
   return nullptr;
 }

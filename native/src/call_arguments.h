@@ -1,6 +1,6 @@
-// Reads the arguments of one call from JavaScript, whatever they are: each accessor checks type and range, and the first
-// that fails throws a TypeError or RangeError in JavaScript and makes `ok()` false; the rest then return empty values.
-// Typed arrays may overlap and may be shared with other threads: read an element once, check it, use that copy.
+// Reads the arguments of one call from JavaScript, whatever they are: each accessor checks type and range, and the
+// first that fails throws a TypeError or RangeError in JavaScript and makes `ok()` false; the rest then return empty
+// values. Typed arrays may overlap and may be shared with other threads: read an element once, check it, use that copy.
 #pragma once
 
 #include <node_api.h>

@@ -1,6 +1,6 @@
-// The few functions of OpenSSL's EVP interface that packets need, looked up by name in the running process: node exports
-// its own OpenSSL, which is no promise of N-API. Where one is missing there is a reason instead, and the caller does
-// without native AEAD. They are declared here because the names are all that is relied on: no header, no linking.
+// The few functions of OpenSSL's EVP interface that packets need, looked up by name in the running process: node
+// exports its own OpenSSL, which is no promise of N-API. Where one is missing there is a reason instead, and the caller
+// does without native AEAD. They are declared here because the names are all that is relied on: no header, no linking.
 #pragma once
 
 struct evp_cipher_st;

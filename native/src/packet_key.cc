@@ -90,7 +90,7 @@ void PacketKey::WriteNonce(uint64_t number) {
 
 namespace {
 
-// The packet of RFC 9001 A.3 (an Initial of QUIC version 1): key, IV and number 1, header of 20 B, and what sealing gives.
+// The packet of RFC 9001 A.3 (an Initial of QUIC version 1), number 1: key and IV; header and body; and what it sealed is.
 constexpr uint8_t kMaterial[kMaterialLength] = {
     0xcf, 0x3a, 0x53, 0x31, 0x65, 0x3c, 0x36, 0x4c, 0x88, 0xf0, 0xf3, 0x79, 0xb6, 0x06,
     0x7e, 0x37, 0x0a, 0xc1, 0x49, 0x3c, 0xa1, 0x90, 0x58, 0x53, 0xb0, 0xbb, 0xa0, 0x3e};

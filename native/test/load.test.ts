@@ -150,3 +150,23 @@ describe.skipIf(load().addon === undefined)("building", () => {
       assert.match(loadIn(directory, {}), /^not built: /)
     }))
 })
+
+describe.skipIf(load().addon === undefined)("a node that does not export its OpenSSL", () => {
+  it("has sockets, and the name that is missing as the reason for no AEAD", () => {
+    execFileSync(process.execPath, [join(room, "build.mjs"), "--faults"], { stdio: "ignore" })
+    const program = `
+      import { load } from "@pure-link/native"
+      const { addon } = load()
+      console.log(addon.aead, addon.aeadReason, typeof addon.Socket)`
+    const output = execFileSync(process.execPath, ["--input-type=module", "-e", program], {
+      cwd: import.meta.dirname,
+      encoding: "utf8",
+      env: {
+        ...process.env,
+        PURE_LINK_NATIVE: join(room, "build", "faults", "pure_link.node"),
+        PURE_LINK_HIDDEN_SYMBOL: "EVP_DecryptUpdate"
+      }
+    })
+    assert.strictEqual(output.trim(), "undefined EVP_DecryptUpdate function")
+  }, 120_000)
+})

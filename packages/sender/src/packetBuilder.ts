@@ -154,9 +154,9 @@ export class PacketBuilder {
   }
 
   #padTo(end: number): void {
-    if (end <= this.#at) return
-    this.#out.fill(FrameType.padding, this.#at, end)
-    this.#at = end
+    if (end - this.#at > leastLeftOver) this.#out.fill(FrameType.padding, this.#at, end)
+    else for (let at = this.#at; at < end; at++) this.#out[at] = FrameType.padding
+    this.#at = Math.max(this.#at, end)
   }
 
   /** Writes one RECORDS or PART frame from `start` on; returns how far it reaches, `start` itself for want of room. */
@@ -182,10 +182,10 @@ export class PacketBuilder {
   #addRecords(queue: RecordQueue, base: RecordNumber, first: RecordNumber, offset: Bytes, end: Position): Position {
     const room = this.#limit - this.#at
     const start = queue.positionOf(first) + offset
-    let position = start
-    let number = first
-    let count = 0
-    let bytes = 0
+    let count = queue.wholeRecords(first, start, end, room - recordsFrameOverhead(0, false), this.#lengths)
+    let number = first + count
+    let position = count > 0 ? queue.positionOf(number) : start
+    let bytes = position - start - count
     let wide = false
     let endsRecord = true
     while (count < partsInFrame && position < end && endsRecord) {

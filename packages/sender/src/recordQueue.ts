@@ -69,6 +69,29 @@ export class RecordQueue {
     return this.positionOf(number + 1) - this.positionOf(number) - 1
   }
 
+  /**
+   * For the loop that cuts: how many whole records of up to 255 B follow one another from a position within record
+   * `number`, all of them ending by `end`, until `room` bytes are full with a byte more for each; their lengths too.
+   */
+  wholeRecords(number: RecordNumber, from: Position, end: Position, room: Bytes, lengths: Uint16Array): number {
+    const positions = this.#positions
+    const mask = this.#mask
+    let slot = number & mask
+    let position = from
+    let left = room
+    let count = 0
+    while (count < lengths.length && position < end) {
+      slot = (slot + 1) & mask
+      const next = positions[slot]!
+      const length = next - position - 1
+      left -= length + 1
+      if (next > end || length > 255 || left < 0) break
+      lengths[count++] = length
+      position = next
+    }
+    return count
+  }
+
   /** The record that a position belongs to; `firstPosition` ≤ position < `endPosition`. */
   recordAt(position: Position): RecordNumber {
     const likely = this.#latestRecord

@@ -6,29 +6,41 @@ import { type Columns, joinInto } from "./RecordList.ts"
  * memory that is used again and again.
  */
 export class Carrier {
-  #spare: Carried | undefined
+  #spares: Array<Carried> = []
+  #spareBytes: Bytes = 0
 
   /** Copies columns, one after the other, into buffers that can move to another thread. */
   load(all: ReadonlyArray<Columns>): Columns & { readonly buffers: Carried } {
     const length = all.reduce((sum, { bytes }) => sum + bytes.length, 0)
     const count = all.reduce((sum, { sizes }) => sum + sizes.length, 0)
-    const spare = this.#spare
-    this.#spare = undefined
-    const fits = spare !== undefined && spare[0].byteLength >= length && spare[1].byteLength >= 4 * count
-    const buffers: Carried = fits ? spare : [new ArrayBuffer(roomFor(length)), new ArrayBuffer(roomFor(4 * count))]
+    const buffers = this.#take(length, 4 * count)
     const bytes = new Uint8Array(buffers[0], 0, length)
     const sizes = new Uint32Array(buffers[1], 0, count)
     joinInto(all, bytes, sizes)
     return { bytes, sizes, buffers }
   }
 
-  /** The thread has done with them. */
+  /** Nobody uses them any more. */
   comeBack(buffers: Carried): void {
-    if (buffers[0].byteLength + buffers[1].byteLength <= mostKept) this.#spare = buffers
+    if (this.#spareBytes + lengthOf(buffers) > mostKept) return
+    this.#spares.push(buffers)
+    this.#spareBytes += lengthOf(buffers)
+  }
+
+  /** Buffers with this room: the ones that came back last, if they are large enough. */
+  #take(bytes: Bytes, sizes: Bytes): Carried {
+    const spare = this.#spares.pop()
+    if (spare !== undefined) {
+      this.#spareBytes -= lengthOf(spare)
+      if (spare[0].byteLength >= bytes && spare[1].byteLength >= sizes) return spare
+    }
+    return [new ArrayBuffer(roomFor(bytes)), new ArrayBuffer(roomFor(sizes))]
   }
 }
 
 export type Carried = readonly [bytes: ArrayBuffer, sizes: ArrayBuffer]
+
+const lengthOf = ([bytes, sizes]: Carried): Bytes => bytes.byteLength + sizes.byteLength
 
 const smallest: Bytes = 4_096
 const mostKept: Bytes = 16 * 1_048_576

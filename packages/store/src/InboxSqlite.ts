@@ -1,7 +1,9 @@
 import { Inbox, type StoreError } from "@pure-link/ports"
+import type { StoreIntent } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Carrier } from "./Carrier.ts"
+import { type Carried, Carrier } from "./Carrier.ts"
+import type { InboxPiece, InboxProgress } from "./file/inboxFile.ts"
 import { makeInbox } from "./InboxFront.ts"
 import { LogReader } from "./LogReader.ts"
 import { openThread } from "./StoreThread.ts"
@@ -35,7 +37,8 @@ export const layer = (options: Options): Layer.Layer<Inbox, StoreError> =>
       const carrier = new Carrier()
       const readers = new Map<string, LogReader<StoreError>>()
       const readerOf = (input: string) => {
-        const reader = readers.get(input) ?? new LogReader((after) => thread.request("read", { input, after }))
+        const reader =
+          readers.get(input) ?? new LogReader((after, enough) => thread.request("read", { input, after, enough }))
         readers.set(input, reader)
         return reader
       }
@@ -51,7 +54,11 @@ export const layer = (options: Options): Layer.Layer<Inbox, StoreError> =>
             return thread.request("transact", { ...rest, intents: heads, bytes, sizes }, buffers)
           }).pipe(
             Effect.map((done) => {
-              carrier.comeBack(done.buffers)
+              const release = () => carrier.comeBack(done.buffers)
+              const piece = pieceOf(intents, done.progress, done.buffers)
+              const reader = piece && readers.get(piece.input)
+              if (reader === undefined) release()
+              else reader.written(piece!, release)
               for (const [i, { input }] of rest.prunings.entries()) {
                 readers.get(input)?.prune(done.progress.pruned[i]!.through)
               }
@@ -66,3 +73,24 @@ export const layer = (options: Options): Layer.Layer<Inbox, StoreError> =>
       })
     })
   )
+
+/** What a transaction wrote, as one piece of a log: if it is one, and all of it was stored. */
+const pieceOf = (
+  intents: ReadonlyArray<StoreIntent>,
+  { outcomes, positions }: InboxProgress,
+  [bytes, sizes]: Carried
+): (InboxPiece & { readonly input: string }) | undefined => {
+  if (positions.length !== 1 || outcomes.some(({ _tag }) => _tag === "Conflict")) return undefined
+  const [input, last] = positions[0]!
+  const length = intents.reduce((sum, { batch }) => sum + batch.bytes.length, 0)
+  const count = intents.reduce((sum, { batch }) => sum + batch.sizes.length, 0)
+  const first = last - count + 1
+  return {
+    input,
+    first,
+    from: first,
+    bytes: new Uint8Array(bytes, 0, length),
+    sizes: new Uint32Array(sizes, 0, count),
+    runs: intents.map(({ batch, source }) => [source, batch.first, batch.sizes.length] as const)
+  }
+}

@@ -1,4 +1,5 @@
 import type { InboxBatch, InboxRun, ReadBounds } from "@pure-link/ports"
+import type { Bytes } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import type { InboxPiece } from "./file/inboxFile.ts"
 import { type Fetched, PieceReader } from "./PieceReader.ts"
@@ -8,19 +9,27 @@ import { RunList } from "./RunList.ts"
 /** A piece of a log, and whose its records are. */
 interface FetchedLog extends Fetched {
   readonly runs: RunList
-  /** The first position in it that was not pruned. */
-  readonly from: number
+  /** Takes back the buffers of a piece that was just written, when nobody reads it any more. */
+  readonly release?: () => void
+  /** Views of it were given away: it is not released before its records are pruned. */
+  wasRead: boolean
 }
 
-/** Reads an input's log, in a file or behind a thread, a piece at a time. */
+/** Of what was just written, so much is at hand for readers that keep up with it. */
+const mostAtHand: Bytes = 8 * 1_048_576
+const piecesAtHand = 64
+
+/** Reads an input's log, in a file or behind a thread, a piece at a time; what was just written is read from memory. */
 export class LogReader<E> {
   readonly #reader: PieceReader<FetchedLog, E>
   /** Positions up to this are known to be pruned. */
   #pruned = 0
 
   /** `fetch` gives the piece with the first record after a position. */
-  constructor(fetch: (after: number) => Effect.Effect<InboxPiece | undefined, E>) {
-    this.#reader = new PieceReader((from) => Effect.map(fetch(from - 1), (found) => found && fetched(found)))
+  constructor(fetch: (after: number, enough: number) => Effect.Effect<InboxPiece | undefined, E>) {
+    this.#reader = new PieceReader((from, enough) =>
+      Effect.map(fetch(from - 1, enough), (found) => found && fetched(found))
+    )
   }
 
   /** Records after a position, as the port's `read`; no bound leads beyond the last. */
@@ -29,16 +38,33 @@ export class LogReader<E> {
       const from = Math.max(after, this.#pruned) + 1
       return Effect.map(this.#reader.read(from, most), ({ bytes, parts, sizes }): InboxBatch => {
         const runs: Array<InboxRun> = []
-        for (const part of parts) part.fetched.runs.slice(part.from, part.count, runs)
+        for (const { count, fetched, from } of parts) {
+          fetched.runs.slice(from, count, runs)
+          fetched.wasRead = true
+        }
         return { firstPosition: parts[0]?.from ?? from, bytes, sizes, runs }
       })
     })
   }
 
+  /** Records that were just written, with whose they are; `release` is called when nobody reads them here any more. */
+  written(piece: InboxPiece, release: () => void): void {
+    const { atHand } = this.#reader
+    atHand.push({ ...fetched(piece), release })
+    let bytes = atHand.reduce((sum, one) => sum + one.piece.end, 0)
+    while (bytes > mostAtHand || atHand.length > piecesAtHand) {
+      const oldest = atHand.shift()!
+      bytes -= oldest.piece.end
+      if (!oldest.wasRead) oldest.release?.()
+    }
+  }
+
   /** Records up to a position are pruned. */
   prune(through: number): void {
+    const { atHand } = this.#reader
     this.#pruned = Math.max(this.#pruned, through)
     this.#reader.dropThrough(through)
+    while (atHand.length > 0 && atHand[0]!.piece.last <= through) atHand.shift()!.release?.()
   }
 }
 
@@ -49,5 +75,5 @@ const fetched = ({ bytes, first, from, runs, sizes }: InboxPiece): FetchedLog =>
     list.append(position, source, firstNumber, count)
     position += count
   }
-  return { piece: new Piece(first, { bytes, sizes }), runs: list, from }
+  return { piece: new Piece(first, { bytes, sizes }), runs: list, from, wasRead: false }
 }

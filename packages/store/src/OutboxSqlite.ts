@@ -46,8 +46,8 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
         limits: { fileBytes: options.fileLimitBytes, logBytes: options.logLimitBytes }
       })
       const carrier = new Carrier()
-      const reader = new PieceReader((from) =>
-        Effect.map(thread.request("read", { from }), (block) => block && { piece: new Piece(block.first, block), from })
+      const reader = new PieceReader((from, enough) =>
+        Effect.map(thread.request("read", { from, enough }), (block) => block && { piece: new Piece(block.first, block), from })
       )
       return yield* makeOutbox({ file, stream, limitBytes, life: id64(entropy), counters }, thread.opened, {
         transact: ({ chunks, ...rest }) =>

@@ -1,4 +1,5 @@
 import { type ReadBounds, readEnough } from "@pure-link/ports"
+import type { Bytes } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import { type Columns, joined, type Piece } from "./RecordList.ts"
 
@@ -22,12 +23,17 @@ export interface Found<F> extends Columns {
 const piecesKept = 3
 
 export class PieceReader<F extends Fetched, E> {
-  readonly #fetch: (from: number) => Effect.Effect<F | undefined, E>
+  readonly #fetch: (from: number, enough: Bytes) => Effect.Effect<F | undefined, E>
   /** The one used last at the end. */
   #kept: Array<F> = []
+  /** Pieces that are at hand anyway, oldest first: whoever has them puts them here and takes them out. */
+  readonly atHand: Array<F> = []
 
-  /** `fetch` gives a piece with record `from` in it, or one with the next if it is gone; nothing if there is none. */
-  constructor(fetch: (from: number) => Effect.Effect<F | undefined, E>) {
+  /**
+   * `fetch` gives a piece with record `from` in it, or one with the next if it is gone; nothing if there is none;
+   * `enough` says how many bytes are worth a fetch.
+   */
+  constructor(fetch: (from: number, enough: Bytes) => Effect.Effect<F | undefined, E>) {
     this.#fetch = fetch
   }
 
@@ -40,7 +46,7 @@ export class PieceReader<F extends Fetched, E> {
     const step: Effect.Effect<Found<F>, E> = Effect.suspend(() => {
       const kept = this.#find(next)
       if (kept !== undefined) return take(kept)
-      return Effect.flatMap(this.#fetch(next), (fetched) => {
+      return Effect.flatMap(this.#fetch(next, Math.max(readEnough, rest().bytes)), (fetched) => {
         const isNext = fetched === undefined || fetched.from === next
         if (!isNext && views.length > 0) return Effect.succeed(found())
         if (!isNext) from = next = fetched.from
@@ -68,7 +74,10 @@ export class PieceReader<F extends Fetched, E> {
   }
 
   #find(number: number): F | undefined {
-    const found = this.#kept.findLast(({ piece }) => number >= piece.first && number <= piece.last)
+    const holds = ({ piece }: F) => number >= piece.first && number <= piece.last
+    const atHand = this.atHand.find(holds)
+    if (atHand !== undefined) return atHand
+    const found = this.#kept.findLast(holds)
     if (found !== undefined && found !== this.#kept.at(-1)) this.#keep(found)
     return found
   }

@@ -63,9 +63,9 @@ export const readOutbox = Effect.fnUntraced(function* (
         const { last, removed } = yield* look(readContents)
         const records = from > removed ? Math.max(0, Math.min(most.records, last - from + 1)) : 0
         if (records === 0) return { first: from, bytes: new Uint8Array(0), sizes: new Uint32Array(0) }
-        const reader = new PieceReader((next) =>
+        const reader = new PieceReader((next, enough) =>
           look((db) => {
-            const block = readPiece(prepareRead(db), next)
+            const block = readPiece(prepareRead(db), next, enough)
             return block && { piece: new Piece(block.first, block), from: next }
           })
         )
@@ -85,11 +85,11 @@ export const readInbox = Effect.fnUntraced(function* (
     summaries: look(readSummaries),
     read: (input, after, most) =>
       Effect.suspend(() => {
-        const reader = new LogReader((position) =>
+        const reader = new LogReader((position, enough) =>
           look((db) =>
             atOneMoment(db, () => {
               const log = logOf(db, input)
-              return log && readLogPiece(prepareInboxRead(db, log.id), log, position)
+              return log && readLogPiece(prepareInboxRead(db, log.id), log, position, enough)
             })
           )
         )

@@ -49,7 +49,7 @@ describe("CryptographySystem", () => {
       import { CryptographySystem, DatagramSocketSystem } from "@pure-link/udp"
       import * as Effect from "effect/Effect"
       import * as Layer from "effect/Layer"
-      import { execFileSync } from "node:child_process"
+      import * as Logger from "effect/Logger"
       const log = Logger.layer([Logger.make(({ message }) => console.log("line:", String(message)))])
       const both = Layer.merge(DatagramSocketSystem.layer, CryptographySystem.layer)
       const name = Effect.map(Cryptography, (suite) => suite.name).pipe(Effect.provide(both))

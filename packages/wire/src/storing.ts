@@ -14,7 +14,10 @@ export interface StreamCursor {
   readonly life: Id64
 }
 
-/** Complete records n+1… of one stream, to be stored with n advanced, in one transaction. */
+/**
+ * Complete records n+1… of one stream, to be stored with n advanced, in one transaction. The arrays of the batch are used
+ * again once its outcome is told: who keeps them copies them (spec §10.5).
+ */
 export interface StoreIntent extends StreamName {
   readonly generation: Id64
   readonly batch: RecordBatch

@@ -49,6 +49,27 @@ interface SavedState extends CubicState {
   readonly savedAt: Micros
 }
 
+/** A point of the curve. All packets of an answer ask for the same two, so each remembers its latest. */
+class CurvePoint {
+  #elapsed: Micros = -1
+  #plateau = 0
+  #secondsToPlateau = 0
+  #datagramSize: Bytes = 0
+  #window = 0
+
+  /** W_cubic (RFC 9438 §4.2), in bytes. */
+  at(elapsed: Micros, { plateau, secondsToPlateau }: CubicState, datagramSize: Bytes): number {
+    const isSameTime = elapsed === this.#elapsed && datagramSize === this.#datagramSize
+    if (isSameTime && plateau === this.#plateau && secondsToPlateau === this.#secondsToPlateau) return this.#window
+    this.#elapsed = elapsed
+    this.#plateau = plateau
+    this.#secondsToPlateau = secondsToPlateau
+    this.#datagramSize = datagramSize
+    const fromPlateau = elapsed / microsPerSecond - secondsToPlateau
+    return (this.#window = plateau + datagramSize * steepness * fromPlateau ** 3)
+  }
+}
+
 export class Cubic implements CongestionController {
   readonly name = "CUBIC"
   readonly #largestWindow: Bytes
@@ -58,6 +79,9 @@ export class Cubic implements CongestionController {
   #acknowledgedAt: Micros = Number.NEGATIVE_INFINITY
   /** The probe timeout at the last acknowledgement: a longer idle is a long one. */
   #probeTimeout: Micros = 0
+  /** The curve now, and a round trip ahead. */
+  readonly #present = new CurvePoint()
+  readonly #ahead = new CurvePoint()
 
   constructor(options: ControllerOptions) {
     this.#largestWindow = options.largestWindow
@@ -204,11 +228,11 @@ export class Cubic implements CongestionController {
     if (!state.hasEpoch) this.#beginEpoch(now)
     const estimate = this.#advanceEstimate(now, bytes, rtt)
     const elapsed = now - state.epochStart
-    if (this.#curveAt(elapsed) < estimate) {
+    if (this.#present.at(elapsed, state, this.#datagramSize) < estimate) {
       state.window = this.#bound(Math.max(state.window, estimate))
       return
     }
-    const ahead = this.#curveAt(elapsed + rtt.smoothed)
+    const ahead = this.#ahead.at(elapsed + rtt.smoothed, state, this.#datagramSize)
     const target = Math.min(Math.max(ahead, state.window), 1.5 * state.window)
     state.window = this.#bound(state.window + ((target - state.window) * bytes) / state.window)
   }
@@ -237,12 +261,6 @@ export class Cubic implements CongestionController {
     state.estimateByTime = this.#bound(state.estimateByTime + (growth * (now - state.countedAt)) / rtt.smoothed)
     state.countedAt = now
     return Math.max(state.estimateByBytes, state.estimateByTime)
-  }
-
-  /** W_cubic (RFC 9438 §4.2), in bytes. */
-  #curveAt(elapsed: Micros): number {
-    const fromPlateau = elapsed / microsPerSecond - this.#state.secondsToPlateau
-    return this.#state.plateau + this.#datagramSize * steepness * fromPlateau ** 3
   }
 
   #bound(window: number): number {

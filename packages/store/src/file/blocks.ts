@@ -1,6 +1,5 @@
-import { readEnough } from "@pure-link/ports"
 import type { Bytes } from "@pure-link/wire"
-import type { SQLInputValue, StatementSync } from "node:sqlite"
+import type { StatementSync } from "node:sqlite"
 import { crc32 } from "node:zlib"
 import type { Columns } from "../RecordList.ts"
 import { fail, remedies } from "./failure.ts"
@@ -14,6 +13,10 @@ import { fail, remedies } from "./failure.ts"
 /** A block takes records up to these bounds, at least one. */
 export const blockBytes: Bytes = 262_144
 const blockRecords = 4_096
+
+/** One read takes no more than these, or one block. */
+const mostRead: Bytes = 1_048_576
+const mostRecords = 65_536
 
 /** A row; sizes are integers of 32 bits, the lowest byte first. */
 export interface Block extends Columns {
@@ -65,20 +68,20 @@ export const bytesBefore = (sizes: Uint32Array, index: number): Bytes => {
 export type BlockRow = readonly [first: number, count: number, crc: number, sizes: Uint8Array, bytes: Uint8Array, ...Array<unknown>]
 
 /**
- * Runs a statement that gives blocks in order, and takes the first that holds record `from` with those that follow it
- * while they are small. Fails when the first is damaged; what stands before a later damage is given, and the next read
+ * Runs a statement that gives blocks in order, and takes the first that holds record `from` with those that follow it,
+ * until there are `enough` bytes. A long record is taken alone. Fails when the first is damaged; what stands before a later damage is given, and the next read
  * begins at it.
  */
 export const readBlocks = (
   statement: StatementSync,
-  parameters: ReadonlyArray<SQLInputValue>,
-  from: number
+  from: number,
+  enough: Bytes
 ): ReadonlyArray<BlockRow> => {
   const rows: Array<BlockRow> = []
   let bytes = 0
   let next = from
   try {
-    for (const found of statement.iterate(...parameters)) {
+    for (const found of statement.iterate(from)) {
       const row = found as unknown as BlockRow
       const [first, count, , , data] = row
       const isNext = rows.length === 0 ? first <= next && next < first + count : first === next
@@ -87,7 +90,7 @@ export const readBlocks = (
       rows.push(row)
       bytes += data.length
       next = first + count
-      if (bytes >= readEnough || next - from >= blockRecords) break
+      if (bytes >= Math.min(enough, mostRead) || next - from >= mostRecords) break
     }
   } catch (cause) {
     if (rows.length === 0) throw cause

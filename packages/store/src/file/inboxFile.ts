@@ -218,10 +218,10 @@ export class InboxFile {
   }
 
   /** The piece of an input's log that holds the first record after a position. */
-  read(input: string, after: number): InboxPiece | undefined {
+  read(input: string, after: number, enough: number): InboxPiece | undefined {
     this.#recall()
     const log = this.#logs.get(input)
-    return log && readPiece(log.read, log, after)
+    return log && readPiece(log.read, log, after, enough)
   }
 
   consumerPosition(input: string, consumer: string): number {
@@ -493,10 +493,15 @@ export const prepareInboxRead = (db: DatabaseSync, id: number): StatementSync =>
   return statement
 }
 
-/** The block that holds the first record after a position, with those that follow it if they are small. */
-export const readPiece = (statement: StatementSync, log: LogExtent, after: number): InboxPiece | undefined => {
+/** The block that holds the first record after a position, with those that follow it until there is enough. */
+export const readPiece = (
+  statement: StatementSync,
+  log: LogExtent,
+  after: number,
+  enough: number
+): InboxPiece | undefined => {
   const from = Math.max(after, log.position - log.records) + 1
-  const rows = from > log.position ? [] : readBlocks(statement, [from], from)
+  const rows = from > log.position ? [] : readBlocks(statement, from, enough)
   if (rows.length === 0) return undefined
   const runs = rows.map((row) => [row[5] as string, row[6] as number, row[1]] as const)
   return { ...joinBlocks(rows), from, runs }

@@ -137,8 +137,8 @@ export class OutboxFile {
   }
 
   /** The piece of the file that holds a record. */
-  read(from: RecordNumber): Block | undefined {
-    return readPiece(this.#read, from)
+  read(from: RecordNumber, enough: number): Block | undefined {
+    return readPiece(this.#read, from, enough)
   }
 
   close(): void {
@@ -287,9 +287,9 @@ export const prepareRead = (db: DatabaseSync): StatementSync => {
   return statement
 }
 
-/** The block that holds a record, with those that follow it if they are small; none if it is not there. */
-export const readPiece = (statement: StatementSync, from: RecordNumber): Block | undefined => {
-  const rows = readBlocks(statement, [from], from)
+/** The block that holds a record, with those that follow it until there is enough; none if it is not there. */
+export const readPiece = (statement: StatementSync, from: RecordNumber, enough: number): Block | undefined => {
+  const rows = readBlocks(statement, from, enough)
   return rows.length === 0 ? undefined : joinBlocks(rows)
 }
 

@@ -11,7 +11,7 @@ serve<InboxOperations>(() => {
     opened: inbox.contents,
     operations: {
       transact: (work) => ({ progress: inbox.transact(work), buffers: buffersOf(work) }),
-      read: ({ after, input }) => inbox.read(input, after),
+      read: ({ after, enough, input }) => inbox.read(input, after, enough),
       consumerPosition: ({ consumer, input }) => inbox.consumerPosition(input, consumer),
       summaries: () => inbox.summaries()
     },

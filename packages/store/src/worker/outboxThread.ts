@@ -11,7 +11,7 @@ serve<OutboxOperations>(() => {
     opened: outbox.contents,
     operations: {
       transact: (work) => ({ progress: outbox.transact(work), buffers: buffersOf(work) }),
-      read: ({ from }) => outbox.read(from)
+      read: ({ enough, from }) => outbox.read(from, enough)
     },
     transfer: (reply) => (reply === undefined ? [] : "buffers" in reply ? reply.buffers : buffersOf(reply)),
     close: () => outbox.close()
