@@ -326,7 +326,7 @@ void Socket::OnReady(void* socket, int status, int events) {
 void Socket::HandleEvents(int status, int events) {
   if (status < 0) {
     const int error = TakePendingError();
-    if (error != 0 && !collector_->TakeError(error)) return Die(error);
+    if (!collector_->TakeError(error)) return Die(error != 0 ? error : EIO);
   }
   if ((events & UV_WRITABLE) != 0) {
     const int result = transmitter_->Flush();

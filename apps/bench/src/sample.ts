@@ -13,6 +13,8 @@ export interface Work {
   /** Data packets and answers, at either end. */
   readonly datagramsSent: number
   readonly datagramsReceived: number
+  /** Datagrams that came while the system's buffer was full, where known. */
+  readonly datagramsDropped: number
   /** System calls that carried them; 0 where the socket does not count them. */
   readonly sendCalls: number
   readonly receiveCalls: number
@@ -46,6 +48,7 @@ export const noWork: Work = {
   bytes: 0,
   datagramsSent: 0,
   datagramsReceived: 0,
+  datagramsDropped: 0,
   sendCalls: 0,
   receiveCalls: 0,
   turns: 0,
@@ -61,6 +64,7 @@ export const workOf = (counters: NodeCounters, records: number, bytes: Bytes): W
     bytes,
     datagramsSent: driver.datagramsSent,
     datagramsReceived: driver.datagramsReceived,
+    datagramsDropped: socket.receiveDrops,
     sendCalls: calls["sendCalls"] ?? 0,
     receiveCalls: calls["receiveCalls"] ?? 0,
     turns: driver.turns,

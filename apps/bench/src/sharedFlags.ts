@@ -41,10 +41,13 @@ export const withFolder = async <A>(
 ): Promise<A> => {
   if (store === "memory") return body({ fallback, store, folder: parent })
   const folder = newFolder(parent)
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  process.on("exit", remove)
   try {
     return await body({ fallback, store, folder })
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    process.off("exit", remove)
+    remove()
   }
 }
 

@@ -54,7 +54,7 @@ export interface OpenSocket {
   readonly wakeAfter?: (delay: Micros) => void
   /**
    * Called when datagrams wait; set by the one driver of the socket. It is called after every arrival (once for those
-   * that come together) and, if datagrams wait already, while it is being set. It must not throw.
+   * that come together; not again before a `receive`) and, if datagrams wait already, while it is being set. It must not throw.
    */
   onReadable: (() => void) | undefined
   /**

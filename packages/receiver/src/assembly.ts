@@ -23,7 +23,7 @@ import { Verdict } from "./verdict.ts"
 
 /** Buffers of chunks are between these: a batch comes from one chunk, and an idle stream holds none. */
 const smallestChunk = 4_096
-const largestChunk = 4 * 1_048_576
+const largestChunk = 1_048_576
 /** A head may leave this much of its buffer unused, and as much as it holds, when all before it is stored. */
 const spareBytes = 65_536
 /**

@@ -20,7 +20,7 @@ export const overheadAhead: Bytes = 1_024
 export const overheadComplete: Bytes = 8
 /** Overhead that is always allowed: all records that credit lets one stream send may be held ahead. */
 const leastOverhead: Bytes = overheadAhead * largestRecordCredit
-const mostSpareBytes: Bytes = 8 * 1_048_576
+const mostSpareBytes: Bytes = 16 * 1_048_576
 /** A holder that keeps nothing new for this long loses the reserve to one that waits. */
 export const reservePatience: Micros = 10_000_000
 
@@ -34,7 +34,7 @@ export class ReceiverMemory {
   allocated: Bytes = 0
   /** What keeping records costs beside their bytes, for all streams together, and its bound. */
   overhead: Bytes = 0
-  /** Beyond the total: at most a sixteenth of it, and 8 MiB. */
+  /** Beyond the total: at most a sixteenth of it, and 16 MiB. */
   readonly spareBuffers: SpareBuffers
   private readonly mostOverhead: Bytes
   /** The starved stream that the reserve serves. */

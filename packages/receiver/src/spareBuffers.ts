@@ -5,9 +5,9 @@ import type { Bytes } from "@pure-link/wire"
  * more to make and to touch for the first time than to fill. Only powers of two are kept, and few.
  */
 
-/** Lengths from 2^12 to 2^22, the bounds of chunks. */
+/** Lengths from 2^12 to 2^20, the bounds of chunks. */
 const smallestPower = 12
-const largestPower = 22
+const largestPower = 20
 
 const smallestSizes = 16
 /** Arrays of sizes kept; credit bounds how long they are. */

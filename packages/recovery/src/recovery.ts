@@ -168,9 +168,13 @@ export class Recovery {
    * otherwise; a window without room for one more datagram is fully used in any case (RFC 9002 §7.8).
    */
   setLimited(now: Micros, limited: boolean): void {
-    const hasRoom = this.hasRoom(this.datagramSize)
-    this.#window.setLimited(limited && hasRoom)
-    if (limited || !hasRoom) this.#pacer.rest(now)
+    this.#window.setLimited(limited && this.hasRoom(this.datagramSize))
+    if (limited) this.#pacer.rest(now)
+  }
+
+  /** The window has no room for what is to go: returns when to come back whatever comes of answers. */
+  waitForRoom(now: Micros): Micros {
+    return this.#pacer.waitForRoom(now)
   }
 
   /** A packet goes now; returns its number. `probe`: because a probe timeout expired. */
@@ -191,7 +195,8 @@ export class Recovery {
   /** How many datagrams of this length may go now, one after the other: by ring, window and pacer. */
   trainRoom(now: Micros, bytes: Bytes): number {
     const byWindow = Math.floor((this.controller.window - this.#flights.bytes) / bytes)
-    return Math.max(0, Math.min(byWindow, this.#flights.room, this.#pacer.roomFor(now, bytes)))
+    if (byWindow < 1) return 0
+    return Math.min(byWindow, this.#flights.room, this.#pacer.roomFor(now, bytes))
   }
 
   /** Packets of these lengths, lengths[from … to), go now, as `trainRoom` allowed; they take the next numbers. */

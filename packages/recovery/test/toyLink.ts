@@ -112,7 +112,8 @@ export class ToyLink {
       this.#send(false)
     }
     recovery.setLimited(this.now, this.#unsent === 0)
-    return never
+    if (this.#unsent === 0) return never
+    return recovery.waitForRoom(this.now)
   }
 
   #sendPathProbe(): void {

@@ -360,6 +360,7 @@ describe("deadlines", () => {
           roomFor: () => Infinity,
           handleSent() {},
           rest,
+          waitForRoom: () => never,
           setDatagramSize() {},
           restart() {}
         })

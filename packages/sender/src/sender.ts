@@ -341,7 +341,7 @@ export class SenderLink {
     if (state.refusal.active) return transmitter.isTryDue(now) && transmitter.transmitTry(now) > 0
     if (state.run.recovery.ringIsFull()) {
       state.run.recovery.setLimited(now, false)
-      return false
+      return transmitter.waitForRoom(now)
     }
     if (state.probeDue) return transmitter.transmitProbe(now) > 0
     const length = state.run.recovery.isPathProbeUrgent

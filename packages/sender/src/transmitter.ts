@@ -54,12 +54,20 @@ export class Transmitter {
     return false
   }
 
+  /** Ring or window are full, and more is to go. */
+  waitForRoom(now: Micros): false {
+    this.#pacedUntil = this.#state.run.recovery.waitForRoom(now)
+    return false
+  }
+
   /** What waits, as window and pacer allow; 0 when nothing waits or may go. */
   transmitWaiting(now: Micros): Bytes {
     const { run, datagramSize, hasSendable } = this.#state
     run.recovery.setLimited(now, !hasSendable)
     if (!hasSendable) return this.#state.backlog.isAllSent ? this.#transmitCopy(now) : 0
-    if (!run.recovery.windowAllows(datagramSize) || this.#isPaced(now)) return 0
+    if (!run.recovery.hasRoom(datagramSize)) this.waitForRoom(now)
+    if (!run.recovery.windowAllows(datagramSize)) return 0
+    if (this.#isPaced(now)) return 0
     const number = this.#begin(now, datagramSize)
     const isFull = this.#fill(number, this.#state.reach)
     return this.#finish(now, number, isFull, "data")

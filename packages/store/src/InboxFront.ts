@@ -63,7 +63,7 @@ interface StreamState {
 }
 
 /** A transaction takes calls up to these bounds, at least one. */
-const groupBytes = 32 * 1_048_576
+const groupBytes = 8 * 1_048_576
 const groupCalls = 4_096
 
 const emptyBatch = (after: number): InboxBatch => ({

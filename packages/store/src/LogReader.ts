@@ -25,10 +25,10 @@ export class LogReader<E> {
   /** Positions up to this are known to be pruned. */
   #pruned = 0
 
-  /** `fetch` gives the piece with the first record after a position. */
-  constructor(fetch: (after: number, enough: number) => Effect.Effect<InboxPiece | undefined, E>) {
+  /** `fetch` gives pieces, from that on which has the first record after a position. */
+  constructor(fetch: (after: number, enough: number) => Effect.Effect<ReadonlyArray<InboxPiece>, E>) {
     this.#reader = new PieceReader((from, enough) =>
-      Effect.map(fetch(from - 1, enough), (found) => found && fetched(found))
+      Effect.map(fetch(from - 1, enough), (pieces) => pieces.map(fetched))
     )
   }
 

@@ -58,8 +58,8 @@ interface Chunk extends Columns {
 }
 
 /** A transaction takes appends up to these bounds, at least one. */
-const groupBytes = 8 * 1_048_576
-const groupRecords = 16_384
+const groupBytes = 4 * 1_048_576
+const groupRecords = 65_536
 /** Removed records that wait for a transaction of their own, when no append takes them along. */
 const lazyRecords = 1_024
 const lazyBytes = 1_048_576

@@ -5,8 +5,7 @@ import * as Layer from "effect/Layer"
 import { Carrier } from "./Carrier.ts"
 import type { OutboxStream } from "./file/outboxFile.ts"
 import { makeOutbox } from "./OutboxFront.ts"
-import { PieceReader } from "./PieceReader.ts"
-import { Piece } from "./RecordList.ts"
+import { fetchedBlock, PieceReader } from "./PieceReader.ts"
 import { openThread } from "./StoreThread.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
 import type { OutboxOpened, OutboxOpening, OutboxOperations } from "./worker/messages.ts"
@@ -47,7 +46,7 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
       })
       const carrier = new Carrier()
       const reader = new PieceReader((from, enough) =>
-        Effect.map(thread.request("read", { from, enough }), (block) => block && { piece: new Piece(block.first, block), from })
+        Effect.map(thread.request("read", { from, enough }), (blocks) => blocks.map(fetchedBlock(from)))
       )
       return yield* makeOutbox({ file, stream, limitBytes, life: id64(entropy), counters }, thread.opened, {
         transact: ({ chunks, ...rest }) =>

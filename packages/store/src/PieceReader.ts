@@ -1,7 +1,8 @@
 import { type ReadBounds, readEnough } from "@pure-link/ports"
 import type { Bytes } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
-import { type Columns, joined, type Piece } from "./RecordList.ts"
+import type { Block } from "./file/blocks.ts"
+import { type Columns, joined, Piece } from "./RecordList.ts"
 
 /**
  * Reads records that are fetched a piece at a time from elsewhere, a file or another thread. The last pieces are kept,
@@ -20,20 +21,26 @@ export interface Found<F> extends Columns {
   readonly parts: ReadonlyArray<{ readonly fetched: F; readonly from: number; readonly count: number }>
 }
 
-const piecesKept = 3
+/** Pieces are kept up to this, and one whatever its length. */
+const mostKept: Bytes = 2 * 1_048_576
+
+/** A block of an outbox, fetched for the sake of a record. */
+export const fetchedBlock =
+  (from: number) =>
+  (block: Block): Fetched => ({ piece: new Piece(block.first, block), from: Math.max(from, block.first) })
 
 export class PieceReader<F extends Fetched, E> {
-  readonly #fetch: (from: number, enough: Bytes) => Effect.Effect<F | undefined, E>
+  readonly #fetch: (from: number, enough: Bytes) => Effect.Effect<ReadonlyArray<F>, E>
   /** The one used last at the end. */
   #kept: Array<F> = []
   /** Pieces that are at hand anyway, oldest first: whoever has them puts them here and takes them out. */
   readonly atHand: Array<F> = []
 
   /**
-   * `fetch` gives a piece with record `from` in it, or one with the next if it is gone; nothing if there is none;
-   * `enough` says how many bytes are worth a fetch.
+   * `fetch` gives a piece with record `from` in it, or one with the next if it is gone, and those that follow it until
+   * there are `enough` bytes; nothing if there is none.
    */
-  constructor(fetch: (from: number, enough: Bytes) => Effect.Effect<F | undefined, E>) {
+  constructor(fetch: (from: number, enough: Bytes) => Effect.Effect<ReadonlyArray<F>, E>) {
     this.#fetch = fetch
   }
 
@@ -46,11 +53,13 @@ export class PieceReader<F extends Fetched, E> {
     const step: Effect.Effect<Found<F>, E> = Effect.suspend(() => {
       const kept = this.#find(next)
       if (kept !== undefined) return take(kept)
-      return Effect.flatMap(this.#fetch(next, Math.max(readEnough, rest().bytes)), (fetched) => {
+      return Effect.flatMap(this.#fetch(next, Math.max(readEnough, rest().bytes)), (pieces) => {
+        const [fetched] = pieces
         const isNext = fetched === undefined || fetched.from === next
         if (!isNext && views.length > 0) return Effect.succeed(found())
         if (!isNext) from = next = fetched.from
-        return take(this.#keep(fetched))
+        this.#keep(pieces)
+        return take(fetched)
       })
     })
     const take = (fetched: F | undefined): Effect.Effect<Found<F>, E> => {
@@ -78,13 +87,13 @@ export class PieceReader<F extends Fetched, E> {
     const atHand = this.atHand.find(holds)
     if (atHand !== undefined) return atHand
     const found = this.#kept.findLast(holds)
-    if (found !== undefined && found !== this.#kept.at(-1)) this.#keep(found)
+    if (found !== undefined && found !== this.#kept.at(-1)) this.#keep([found])
     return found
   }
 
-  #keep(fetched: F | undefined): F | undefined {
-    if (fetched === undefined) return undefined
-    this.#kept = [...this.#kept.filter((one) => one !== fetched), fetched].slice(-piecesKept)
-    return fetched
+  #keep(pieces: ReadonlyArray<F>): void {
+    this.#kept = [...this.#kept.filter((one) => !pieces.includes(one)), ...pieces]
+    let bytes = this.#kept.reduce((sum, { piece }) => sum + piece.end, 0)
+    while (this.#kept.length > 1 && bytes > mostKept) bytes -= this.#kept.shift()!.piece.end
   }
 }

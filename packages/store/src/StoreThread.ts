@@ -20,6 +20,9 @@ export interface StoreThread<O extends Operations<O>, Opened> {
   readonly ended: Effect.Effect<never, StoreError>
 }
 
+/** A store's thread makes little garbage: a young generation of the usual size would only take room. */
+const memory = { maxYoungGenerationSizeMb: 8 }
+
 type Resume = (result: Effect.Effect<unknown, StoreError>) => void
 
 /** Starts a thread and waits until its file is open. */
@@ -38,7 +41,7 @@ export const openThread = Effect.fnUntraced(function* <
   const storeError = (failure: Failure) => new StoreError({ file, ...failure })
 
   const start = Effect.callback<{ readonly worker: Worker; readonly opened: Opened }, StoreError>((resume) => {
-    const worker = new Worker(program, { workerData: opening, execArgv: [] })
+    const worker = new Worker(program, { workerData: opening, execArgv: [], resourceLimits: memory })
     const die = (detail: string) => {
       if (isClosing) dead ??= storeError({ reason: "failed", detail: "the store is closed", remedy: "open it again" })
       else {

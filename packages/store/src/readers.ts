@@ -12,12 +12,11 @@ import type * as Scope from "effect/Scope"
 import type { DatabaseSync } from "node:sqlite"
 import { atOneMoment, type Kind, openForReading } from "./file/database.ts"
 import { failureOf } from "./file/failure.ts"
-import { inboxKind, logOf, prepareInboxRead, readPiece as readLogPiece, readSummaries } from "./file/inboxFile.ts"
-import { type OutboxStream, outboxKind, prepareRead, readContents, readHeld, readPiece } from "./file/outboxFile.ts"
+import { inboxKind, logOf, prepareInboxRead, readPieces as readLogPieces, readSummaries } from "./file/inboxFile.ts"
+import { type OutboxStream, outboxKind, prepareRead, readContents, readHeld, readPieces } from "./file/outboxFile.ts"
 import { LogReader } from "./LogReader.ts"
 import { missing } from "./OutboxFront.ts"
-import { PieceReader } from "./PieceReader.ts"
-import { Piece } from "./RecordList.ts"
+import { fetchedBlock, PieceReader } from "./PieceReader.ts"
 
 /**
  * Looking into a file that another process may own: for tools that list, count and show. Each call sees one moment and
@@ -65,8 +64,7 @@ export const readOutbox = Effect.fnUntraced(function* (
         if (records === 0) return { first: from, bytes: new Uint8Array(0), sizes: new Uint32Array(0) }
         const reader = new PieceReader((next, enough) =>
           look((db) => {
-            const block = readPiece(prepareRead(db), next, enough)
-            return block && { piece: new Piece(block.first, block), from: next }
+            return readPieces(prepareRead(db), next, enough).map(fetchedBlock(next))
           })
         )
         const { bytes, sizes } = yield* reader.read(from, { records, bytes: most.bytes })
@@ -89,7 +87,7 @@ export const readInbox = Effect.fnUntraced(function* (
           look((db) =>
             atOneMoment(db, () => {
               const log = logOf(db, input)
-              return log && readLogPiece(prepareInboxRead(db, log.id), log, position, enough)
+              return log === undefined ? [] : readLogPieces(prepareInboxRead(db, log.id), log, position, enough)
             })
           )
         )

@@ -283,9 +283,9 @@ describe("an inbox whose disk fails twice", () => {
         assert.throws(() => inbox.transact(group(2)), "disk I/O")
         broken.delete("COMMIT")
         assert.throws(() => inbox.transact(group(2)), "disk I/O")
-        assert.throws(() => inbox.read("orders", 0), "disk I/O")
+        assert.throws(() => inbox.read("orders", 0, 9), "disk I/O")
         broken.clear()
-        assert.strictEqual(inbox.read("orders", 0)?.sizes.length, 1)
+        assert.strictEqual(inbox.read("orders", 0, 9)[0]?.sizes.length, 1)
         assert.deepStrictEqual(inbox.transact(group(2)).outcomes, [
           { _tag: "Stored", cursor: { generation: 1n, n: 2, life: 7n } }
         ])
@@ -324,7 +324,7 @@ describe("a full disk", () => {
         assert.strictEqual(outbox.contents.last, 10)
         assert.isTrue(existsSync(reserve))
         assert.throws(() => outbox.transact(group(11, 1, 0)), "disk I/O")
-        assert.strictEqual(outbox.read(1)?.sizes.length, 4)
+        assert.strictEqual(outbox.read(1, 9)[0]?.sizes.length, 4)
         assert.strictEqual(outbox.transact(group(11, 0, 4)).deleted, 4)
         assert.isFalse(existsSync(reserve))
         assert.strictEqual(outbox.transact(group(11, 0, 7)).deleted, 4) // room comes back a block at a time

@@ -66,5 +66,5 @@ describe("CryptographySystem", () => {
       run("/nowhere"),
       /^line: packets go through Node's own dgram and crypto[^\n]*\/nowhere[^\n]*\nnode,node\n$/
     )
-  })
+  }, 120_000)
 })

@@ -100,7 +100,7 @@ describe.skipIf(!hasAddon)("DatagramSocketNative", () => {
       for (const host of ["127.0.0.1", "127.0.0.9", "127.1.2.3"]) {
         send(client, { host, port: server.local.port }, [4])
         const { from } = (yield* collect(server, 1))[0]!
-        assert.deepStrictEqual({ ...from }, { ...client.local, local: host } as Address)
+        assert.deepStrictEqual({ ...from }, { ...client.local, local: host })
         send(server, from, [4, 4, 2])
         for (const answer of yield* collect(client, 3)) {
           assert.deepStrictEqual(answer.from, { host, port: server.local.port })
@@ -118,7 +118,7 @@ describe.skipIf(!hasAddon)("DatagramSocketNative", () => {
         const client = yield* open(own)
         send(client, { host, port: server.local.port }, [4])
         const { from } = (yield* collect(server, 1))[0]!
-        assert.deepStrictEqual({ ...from }, { ...client.local, local: host } as Address)
+        assert.deepStrictEqual({ ...from }, { ...client.local, local: host })
         send(server, from, [4])
         assert.deepStrictEqual((yield* collect(client, 1))[0]!.from, { host, port: server.local.port })
       }

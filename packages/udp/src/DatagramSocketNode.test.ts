@@ -3,6 +3,7 @@ import { DatagramSocket, type OpenSocket } from "@pure-link/ports"
 import { datagramSocketContract } from "@pure-link/ports/contract/DatagramSocket"
 import type { Address } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as dgram from "node:dgram"
@@ -10,7 +11,7 @@ import { networkInterfaces } from "node:os"
 import { DatagramSocketNode, type NodeDatagramOptions } from "./DatagramSocketNode.ts"
 
 const hasIPv6 = networkInterfaces().lo?.some(({ family }) => family === "IPv6") ?? false
-const live = (test: Effect.Effect<void, unknown>) => Effect.runPromise(test)
+const live = (test: Effect.Effect<void, unknown>) => Effect.runPromise(Effect.provide(test, Logger.layer([])))
 
 datagramSocketContract("node:dgram, IPv4", {
   layer: DatagramSocketNode.layer,

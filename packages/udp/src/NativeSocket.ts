@@ -25,11 +25,6 @@ export interface NativeSocketOptions extends Supervisor {
   readonly receivedAtOnce: number
 }
 
-/** With `local`, the address of this machine that the peer asked, where the socket is bound to all of them. */
-interface AskedAddress extends Address {
-  readonly local?: string
-}
-
 const slotBytes: Bytes = 65_536
 const rememberedPeers = 256
 /** Places in the addon's table of counters; errors by errno follow from 16 on. */
@@ -96,7 +91,7 @@ export class NativeSocket implements SupervisedSocket {
   get errorCodes(): ReadonlyMap<string, number> {
     const codes = new Map<string, number>()
     this.#handle.counters(this.#table)
-    for (let errno = 0; firstErrno + errno < tableLength; errno++) {
+    for (let errno = 1; firstErrno + errno < tableLength; errno++) {
       const count = this.#table[firstErrno + errno]!
       if (count > 0) codes.set(nameOfErrno(errno), count)
     }
@@ -192,7 +187,7 @@ export class NativeSocket implements SupervisedSocket {
     this.#encodedTo = encoded
   }
 
-  #encode(address: AskedAddress): Uint8Array {
+  #encode(address: Address): Uint8Array {
     if (!isPort(address.port)) return nowhere
     return this.#addon.encodePeer(address.host, address.port, address.local) ?? nowhere
   }

@@ -18,6 +18,7 @@ const flags = {
   port: { value: "P", help: "UDP port" },
   seconds: { value: "S", help: "how long (5)" },
   kinds: { value: "LIST", help: `of ${garbageKinds.join(",")} (all), train by train` },
+  mbit: { value: "MBIT/S", help: "of UDP payload at most (as fast as it can)" },
   run: { value: "PREFIX", help: "run prefix for live-run, a number" },
   fallback: { help: "through node:dgram" },
   ...jsonFlag
@@ -28,6 +29,7 @@ interface FloodOptions {
   readonly port: number
   readonly seconds: number
   readonly kinds: ReadonlyArray<GarbageKind>
+  readonly mbit: number
   readonly run: number | undefined
   readonly fallback: boolean
 }
@@ -37,9 +39,13 @@ const read = (given: GivenFlags): FloodOptions => ({
   port: given.requiredNumber("port", portBounds),
   seconds: given.number("seconds", secondsBounds) ?? 5,
   kinds: readKinds(given.text("kinds")),
+  mbit: given.number("mbit", rateBounds) ?? Number.POSITIVE_INFINITY,
   run: given.number("run", { least: 0, most: 0xffff_ffff, whole: true }),
   fallback: given.has("fallback")
 })
+
+/** Of a flood, in Mbit/s. */
+export const rateBounds = { least: 0.1, most: 1_000_000 }
 
 const readKinds = (text: string | undefined): ReadonlyArray<GarbageKind> => {
   if (text === undefined) return garbageKinds
@@ -71,24 +77,37 @@ const run = async (options: FloodOptions): Promise<number> => {
   return ExitCode.done
 }
 
+/** Said on standard error when the first datagram is about to go. */
+export const begunWord = "begun"
+
 /** Trains between two looks at the clock and at what else waits. */
-const trainsAtOnce = 16
+const trainsAtOnce = 4
 
 const flooding = Effect.fnUntraced(function* (options: FloodOptions, to: Address, isAsked: () => boolean) {
   const sockets = yield* DatagramSocket
   const socket = yield* sockets.open({ host: to.host.includes(":") ? "::" : "0.0.0.0", port: 0 })
   const garbage = new Garbage(options.run)
+  process.stderr.write(`bench flood: ${begunWord}\n`)
   const begun = performance.now()
   const until = begun + options.seconds * 1_000
   let trains = 0
+  let bytes = 0
   while (performance.now() < until && !isAsked()) {
     for (let i = 0; i < trainsAtOnce; i++) {
       garbage.fill(options.kinds[trains++ % options.kinds.length]!)
       socket.send(garbage.slab, garbageStride, garbage.lengths, garbagePerTrain, to)
+      for (const length of garbage.lengths) bytes += length
     }
-    yield* Effect.sleep(0)
+    const due = begun + (bytes * 8) / (options.mbit * 1_000)
+    yield* Effect.sleep(Math.max(0, due - performance.now()))
   }
   const seconds = (performance.now() - begun) / 1_000
   const { sendErrors, sent } = socket.counters
-  return { seconds: rounded(seconds, 3), sent, refused: sendErrors, per_s: Math.round(sent / seconds) }
+  return {
+    seconds: rounded(seconds, 3),
+    sent,
+    refused: sendErrors,
+    per_s: Math.round(sent / seconds),
+    mbit_s: Math.round((bytes * 8) / seconds / 1e6)
+  }
 })

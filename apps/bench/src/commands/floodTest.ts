@@ -1,5 +1,7 @@
-import { spawn } from "node:child_process"
+import { type ChildProcessByStdio, spawn } from "node:child_process"
+import { once } from "node:events"
 import { join } from "node:path"
+import type { Readable } from "node:stream"
 import { type Command, ExitCode, printLine } from "../command.ts"
 import { EndFailed, EndProcess } from "../ends/endProcess.ts"
 import type { EndStatus } from "../ends/messages.ts"
@@ -16,6 +18,7 @@ import {
   withFolder
 } from "../sharedFlags.ts"
 import { rounded } from "../verdict.ts"
+import { begunWord, rateBounds } from "./flood.ts"
 import { sleepUntil } from "./memory.ts"
 
 /** An honest sender beside a flood of garbage on the same port: what it keeps of its speed, and how late timers are. */
@@ -25,6 +28,7 @@ const flags = {
   seconds: { value: "S", help: "each of before, during and after (5)" },
   rate: { value: "R", help: "records a second of the honest sender (as fast as it can)" },
   kinds: { value: "LIST", help: "as in `bench flood`" },
+  mbit: { value: "MBIT/S", help: "of the flood at most (as fast as it can)" },
   ...platformFlags,
   ...jsonFlag
 }
@@ -34,6 +38,7 @@ interface FloodTestOptions {
   readonly seconds: number
   readonly rate: number | undefined
   readonly kinds: string | undefined
+  readonly mbit: number | undefined
   readonly platform: PlatformChoice
 }
 
@@ -42,6 +47,7 @@ const read = (given: GivenFlags): FloodTestOptions => ({
   seconds: given.number("seconds", secondsBounds) ?? 5,
   rate: given.number("rate", { least: 0.1, most: 1_000_000 }),
   kinds: given.text("kinds"),
+  mbit: given.number("mbit", rateBounds),
   platform: readPlatform(given)
 })
 
@@ -71,10 +77,10 @@ const run = async (options: FloodTestOptions, platform: Platform): Promise<numbe
     await sleepUntil(performance.now() + 2_000)
     const before = await phase(sender, receiver, seconds)
     const { run_prefix } = await sender.status()
-    const flooding = startFlood(options, platform, port, run_prefix)
-    await sleepUntil(performance.now() + startMillis)
+    const flooding = new Flood(options, platform, port, run_prefix)
+    await flooding.begun
     const during = await phase(sender, receiver, seconds)
-    const flood = await flooding
+    const flood = await flooding.end()
     const after = await phase(sender, receiver, seconds)
     await sender.stop()
     const { report } = await receiver.stop()
@@ -91,7 +97,9 @@ const run = async (options: FloodTestOptions, platform: Platform): Promise<numbe
 interface Phase {
   readonly records_per_s: number
   readonly timer_late_ms: { readonly send: number; readonly receive: number }
+  /** At the receiver: taken from the system, and lost because its buffer was full. */
   readonly datagrams_received_per_s: number
+  readonly datagrams_dropped_per_s: number
 }
 
 const phase = async (sender: EndProcess, receiver: EndProcess, seconds: number): Promise<Phase> => {
@@ -103,7 +111,8 @@ const phase = async (sender: EndProcess, receiver: EndProcess, seconds: number):
   return {
     records_per_s: perSecond(({ records }) => records, "receive"),
     timer_late_ms: { send: to.send.timer_late_ms, receive: to.receive.timer_late_ms },
-    datagrams_received_per_s: perSecond(({ datagrams_received }) => datagrams_received, "receive")
+    datagrams_received_per_s: perSecond(({ datagrams_received }) => datagrams_received, "receive"),
+    datagrams_dropped_per_s: perSecond(({ datagrams_dropped }) => datagrams_dropped, "receive")
   }
 }
 
@@ -112,26 +121,39 @@ const both = async (sender: EndProcess, receiver: EndProcess) => {
   return { send, receive }
 }
 
-/** The flood begins this long before its phase and lasts as much longer. */
-const startMillis = 1_000
+/** `bench flood` in a process of its own, until it is ended. */
+class Flood {
+  readonly begun: Promise<void>
+  readonly #child: ChildProcessByStdio<null, Readable, Readable>
+  readonly #closed: Promise<unknown>
+  #output = ""
 
-const startFlood = (
-  { kinds, seconds }: FloodTestOptions,
-  { fallback }: Platform,
-  port: number,
-  runPrefix: number
-): Promise<unknown> => {
-  const bench = join(import.meta.dirname, "../../bin/bench.js")
-  const given = ["flood", "--port", `${port}`, "--seconds", `${seconds + startMillis / 500}`, "--run", `${runPrefix}`]
-  if (kinds !== undefined) given.push("--kinds", kinds)
-  if (fallback) given.push("--fallback")
-  const child = spawn(process.execPath, [bench, ...given], { stdio: ["ignore", "pipe", "inherit"] })
-  let text = ""
-  child.stdout.on("data", (piece: Buffer) => (text += piece.toString()))
-  return new Promise((resolve, reject) => {
-    child.on("error", reject)
-    child.on("close", (code) =>
-      code === 0 ? resolve(JSON.parse(text)) : reject(new EndFailed(`flood: it ended with exit code ${code}`))
-    )
-  })
+  constructor({ kinds, mbit }: FloodTestOptions, { fallback }: Platform, port: number, runPrefix: number) {
+    const given = ["flood", "--port", `${port}`, "--seconds", `${longestSeconds}`, "--run", `${runPrefix}`]
+    if (kinds !== undefined) given.push("--kinds", kinds)
+    if (mbit !== undefined) given.push("--mbit", `${mbit}`)
+    if (fallback) given.push("--fallback")
+    this.#child = spawn(process.execPath, [program, ...given], { stdio: ["ignore", "pipe", "pipe"] })
+    this.#child.stdout.on("data", (piece: Buffer) => (this.#output += piece.toString()))
+    this.#closed = once(this.#child, "close")
+    let errors = ""
+    this.begun = new Promise((resolve, reject) => {
+      this.#child.stderr.on("data", (piece: Buffer) => {
+        errors += piece.toString()
+        if (errors.includes(begunWord)) resolve()
+      })
+      this.#child.on("close", () => reject(new EndFailed(`flood: ${errors.trim()}`)))
+    })
+  }
+
+  /** Ends it and gives what it says. */
+  async end(): Promise<unknown> {
+    this.#child.kill("SIGINT")
+    await this.#closed
+    return JSON.parse(this.#output)
+  }
 }
+
+const program = join(import.meta.dirname, "../../bin/bench.js")
+/** A flood that nobody ends, because this process was killed, ends then. */
+const longestSeconds = 600

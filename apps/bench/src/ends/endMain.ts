@@ -42,13 +42,14 @@ const ready = (port: number, workSoFar: () => Work, processWatch?: ProcessWatch)
 const tick = (records: number): void => meter?.tick(records)
 
 const tellStatus = (): void => {
-  const { datagramsReceived, records } = work?.() ?? noWork
+  const { datagramsDropped, datagramsReceived, records } = work?.() ?? noWork
   tell({
     event: "status",
     at: performance.now(),
     records,
     appended,
     datagrams_received: datagramsReceived,
+    datagrams_dropped: datagramsDropped,
     timer_late_ms: watch?.takeTimerLateness() ?? 0,
     rss_mib: memoryMib(),
     rss_max_mib: peakMemoryMib(),

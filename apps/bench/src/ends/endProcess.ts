@@ -19,6 +19,9 @@ export class EndFailed extends Error {
   override readonly name = "EndFailed"
 }
 
+/** A command whose ends run ends with them, its files removed on the way out. */
+const endAtOnce = (): void => process.exit(130)
+
 const program = join(import.meta.dirname, "endMain.ts")
 
 export class EndProcess {
@@ -30,6 +33,9 @@ export class EndProcess {
 
   constructor(setting: EndSetting, { environment, profile }: StartOptions = {}) {
     this.name = setting.order.role
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      if (!process.listeners(signal).includes(endAtOnce)) process.on(signal, endAtOnce)
+    }
     const execArgv = profile
       ? ["--cpu-prof", `--cpu-prof-dir=${profile.folder}`, `--cpu-prof-name=${profile.name}.cpuprofile`]
       : []

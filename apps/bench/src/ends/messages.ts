@@ -42,6 +42,7 @@ export interface EndStatus {
   /** On the sender's own disk. */
   readonly appended: number
   readonly datagrams_received: number
+  readonly datagrams_dropped: number
   /** The latest timer since the status before. */
   readonly timer_late_ms: number
   readonly rss_mib: number

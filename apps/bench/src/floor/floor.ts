@@ -106,6 +106,7 @@ export class FloorSocket {
       bytes,
       datagramsSent: sent!,
       datagramsReceived: received!,
+      datagramsDropped: this.#counters[4]!,
       sendCalls: this.#counters[8]!,
       receiveCalls: this.#counters[9]!,
       turns: 0,

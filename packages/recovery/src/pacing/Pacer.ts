@@ -11,8 +11,13 @@ export interface Pacer {
   roomFor(now: Micros, bytes: Bytes): number
   /** Datagrams of so many bytes went, allowed or (a probe) unasked. */
   handleSent(now: Micros, bytes: Bytes): void
-  /** The sender has nothing to send, or no room for it in the window: no timer can miss anything for it. */
+  /** The sender has nothing to send: no timer can miss anything for it. */
   rest(now: Micros): void
+  /**
+   * The window has no room for what is to go: an answer, not time, will let it go. Returns when to come back all the same,
+   * to find out whether the process is served in time; never if it need not.
+   */
+  waitForRoom(now: Micros): Micros
   setDatagramSize(bytes: Bytes): void
   /** Another path: a first burst may go, as at first. */
   restart(now: Micros): void

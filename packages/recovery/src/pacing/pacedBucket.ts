@@ -5,7 +5,7 @@ import type { Pacer, PacerOptions } from "./Pacer.ts"
 /**
  * Spreads a window over a round trip (RFC 9002 §7.7, spec §14.7). A bucket of bytes fills at 1.25 windows per smoothed
  * RTT, 2 in slow start, and holds 2 ms' worth. A timer that comes late finds what it missed in the bucket too, so that
- * a coarse timer costs no throughput; a sender without data misses nothing.
+ * neither a coarse timer nor a process that is busy for some time costs throughput; a sender without data misses nothing.
  */
 
 const gain = 1.25
@@ -30,6 +30,8 @@ export class PacedBucket implements Pacer {
   #filledAt: Micros = 0
   /** When a paused sender was told to come back; never when it was not paused, or has come. */
   #promisedAt: Micros = never
+  /** Something was sent since the window was last found full. */
+  #hasSent = false
 
   constructor(options: PacerOptions) {
     this.#controller = options.controller
@@ -60,6 +62,7 @@ export class PacedBucket implements Pacer {
 
   handleSent(now: Micros, bytes: Bytes): void {
     this.#fill(now)
+    this.#hasSent = true
     this.#room -= bytes
   }
 
@@ -70,6 +73,19 @@ export class PacedBucket implements Pacer {
     this.#fill(now)
     this.#promisedAt = never
     this.#room = Math.min(this.#room, this.#burst(this.#rate()))
+  }
+
+  /**
+   * Once after every packet, lest a full window wakes its sender again and again. A process that is busy elsewhere reads
+   * the answers late, too, all at once, and then must not wait for time that it had already.
+   */
+  waitForRoom(now: Micros): Micros {
+    if (now === this.#promisedAt) return (this.#promisedAt = never)
+    this.#fill(now)
+    this.#room = Math.min(this.#room, this.#burst(this.#rate()))
+    if (this.#hasSent) this.#promisedAt = now + burstTime
+    this.#hasSent = false
+    return this.#promisedAt
   }
 
   restart(now: Micros): void {

@@ -1,4 +1,4 @@
-import type { Micros } from "@pure-link/wire"
+import { type Micros, never } from "@pure-link/wire"
 import type { Pacer } from "./Pacer.ts"
 
 /** Sends a window at once, as far as it is free: what pacing is measured against. */
@@ -16,6 +16,10 @@ export class Unpaced implements Pacer {
   handleSent(): void {}
 
   rest(): void {}
+
+  waitForRoom(): Micros {
+    return never
+  }
 
   setDatagramSize(): void {}
 

@@ -1,7 +1,8 @@
+import { readEnough } from "@pure-link/ports"
 import type { Bytes } from "@pure-link/wire"
 import type { StatementSync } from "node:sqlite"
 import { crc32 } from "node:zlib"
-import type { Columns } from "../RecordList.ts"
+import { type Columns, joined } from "../RecordList.ts"
 import { fail, remedies } from "./failure.ts"
 
 /**
@@ -104,21 +105,31 @@ const check = ([first, count, crc, blob, bytes]: BlockRow): void => {
   fail("unreadable", `records ${first} to ${first + count - 1} are damaged in the file`, remedies.unreadable)
 }
 
-/** Blocks as one piece. */
-export const joinBlocks = (rows: ReadonlyArray<BlockRow>): Block => {
-  const first = rows[0]![0]
-  if (rows.length === 1) return { first, bytes: rows[0]![4], sizes: sizesOfBlob(rows[0]![3]) }
-  const sizes = new Uint32Array(rows.reduce((sum, row) => sum + row[1], 0))
-  const bytes = new Uint8Array(rows.reduce((sum, row) => sum + row[4].length, 0))
-  let record = 0
-  let byte = 0
-  for (const [, count, , blob, data] of rows) {
-    sizes.set(sizesOfBlob(blob), record)
-    bytes.set(data, byte)
-    record += count
-    byte += data.length
+/**
+ * Consecutive blocks as pieces: large ones as they came, which can move to another thread without a copy, and small ones
+ * joined. `make` is given what one piece is made of.
+ */
+export const piecesOf = <P>(
+  rows: ReadonlyArray<BlockRow>,
+  make: (piece: Block, rows: ReadonlyArray<BlockRow>) => P
+): ReadonlyArray<P> => {
+  const pieces: Array<P> = []
+  for (let index = 0; index < rows.length; ) {
+    let end = index
+    let bytes = 0
+    do bytes += rows[end++]![4].length
+    while (end < rows.length && bytes + rows[end]![4].length <= readEnough)
+    const taken = rows.slice(index, end)
+    pieces.push(make(joinBlocks(taken), taken))
+    index = end
   }
-  return { first, bytes, sizes }
+  return pieces
+}
+
+const joinBlocks = (rows: ReadonlyArray<BlockRow>): Block => {
+  const [first] = rows[0]!
+  const all = rows.map((row) => ({ bytes: row[4], sizes: sizesOfBlob(row[3]) }))
+  return { first, ...(all.length === 1 ? all[0]! : joined(all)) }
 }
 
 /**

@@ -290,7 +290,7 @@ const prepareForWriting = (db: DatabaseSync, fresh: boolean, logBytes: number): 
     PRAGMA fullfsync=ON;
     PRAGMA checkpoint_fullfsync=ON;
     PRAGMA cell_size_check=ON;
-    PRAGMA cache_size=-32768;
+    PRAGMA cache_size=-12288;
     PRAGMA journal_size_limit=${Math.min(keptLogBytes, logBytes)};
   `)
   const synchronous = pragma(db, "synchronous")

@@ -13,7 +13,7 @@ import {
   checksumOf,
   cutBlocks,
   gatherRows,
-  joinBlocks,
+  piecesOf,
   readBlocks,
   sizesOfBlob
 } from "./blocks.ts"
@@ -217,11 +217,11 @@ export class InboxFile {
     return { outcomes, forgotten, pruned, positions, transactions: this.#owned.transactions }
   }
 
-  /** The piece of an input's log that holds the first record after a position. */
-  read(input: string, after: number, enough: number): InboxPiece | undefined {
+  /** The pieces of an input's log from that on which holds the first record after a position. */
+  read(input: string, after: number, enough: number): ReadonlyArray<InboxPiece> {
     this.#recall()
     const log = this.#logs.get(input)
-    return log && readPiece(log.read, log, after, enough)
+    return log === undefined ? [] : readPieces(log.read, log, after, enough)
   }
 
   consumerPosition(input: string, consumer: string): number {
@@ -494,17 +494,19 @@ export const prepareInboxRead = (db: DatabaseSync, id: number): StatementSync =>
 }
 
 /** The block that holds the first record after a position, with those that follow it until there is enough. */
-export const readPiece = (
+export const readPieces = (
   statement: StatementSync,
   log: LogExtent,
   after: number,
   enough: number
-): InboxPiece | undefined => {
+): ReadonlyArray<InboxPiece> => {
   const from = Math.max(after, log.position - log.records) + 1
   const rows = from > log.position ? [] : readBlocks(statement, from, enough)
-  if (rows.length === 0) return undefined
-  const runs = rows.map((row) => [row[5] as string, row[6] as number, row[1]] as const)
-  return { ...joinBlocks(rows), from, runs }
+  return piecesOf(rows, (piece, taken) => ({
+    ...piece,
+    from: Math.max(from, piece.first),
+    runs: taken.map((row) => [row[5] as string, row[6] as number, row[1]] as const)
+  }))
 }
 
 /** Every input's state, in one read transaction. */

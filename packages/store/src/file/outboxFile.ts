@@ -13,7 +13,7 @@ import {
   checksumOf,
   cutBlocks,
   gatherRows,
-  joinBlocks,
+  piecesOf,
   readBlocks,
   sizesOfBlob
 } from "./blocks.ts"
@@ -136,9 +136,9 @@ export class OutboxFile {
     return { deleted, oldestEnd, bytes, transactions: this.#owned.transactions }
   }
 
-  /** The piece of the file that holds a record. */
-  read(from: RecordNumber, enough: number): Block | undefined {
-    return readPiece(this.#read, from, enough)
+  /** The pieces of the file from that on which holds a record. */
+  read(from: RecordNumber, enough: number): ReadonlyArray<Block> {
+    return readPieces(this.#read, from, enough)
   }
 
   close(): void {
@@ -288,10 +288,8 @@ export const prepareRead = (db: DatabaseSync): StatementSync => {
 }
 
 /** The block that holds a record, with those that follow it until there is enough; none if it is not there. */
-export const readPiece = (statement: StatementSync, from: RecordNumber, enough: number): Block | undefined => {
-  const rows = readBlocks(statement, from, enough)
-  return rows.length === 0 ? undefined : joinBlocks(rows)
-}
+export const readPieces = (statement: StatementSync, from: RecordNumber, enough: number): ReadonlyArray<Block> =>
+  piecesOf(readBlocks(statement, from, enough), (piece) => piece)
 
 const nameStream = (db: DatabaseSync, stream: OutboxStream, generation: Id64): void => {
   const insert = db.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)")

@@ -1,5 +1,5 @@
 import { workerData } from "node:worker_threads"
-import { InboxFile, type InboxPiece } from "../file/inboxFile.ts"
+import { InboxFile } from "../file/inboxFile.ts"
 import type { InboxOpening, InboxOperations } from "./messages.ts"
 import { buffersOf, serve } from "./serve.ts"
 
@@ -16,8 +16,9 @@ serve<InboxOperations>(() => {
       summaries: () => inbox.summaries()
     },
     transfer: (reply) => {
-      if (typeof reply !== "object" || reply instanceof Array) return []
-      return "buffers" in reply ? reply.buffers : buffersOf(reply as InboxPiece)
+      if (typeof reply !== "object") return []
+      if ("buffers" in reply) return reply.buffers
+      return reply.flatMap((one) => ("sizes" in one ? buffersOf(one) : []))
     },
     close: () => inbox.close()
   }

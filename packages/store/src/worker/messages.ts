@@ -23,14 +23,14 @@ export interface Done<Progress> {
 
 export interface OutboxOperations {
   readonly transact: readonly [OutboxWork, Done<OutboxProgress>]
-  readonly read: readonly [{ readonly from: RecordNumber; readonly enough: number }, Block | undefined]
+  readonly read: readonly [{ readonly from: RecordNumber; readonly enough: number }, ReadonlyArray<Block>]
 }
 
 export interface InboxOperations {
   readonly transact: readonly [InboxWork, Done<InboxProgress>]
   readonly read: readonly [
     { readonly input: string; readonly after: number; readonly enough: number },
-    InboxPiece | undefined
+    ReadonlyArray<InboxPiece>
   ]
   readonly consumerPosition: readonly [{ readonly input: string; readonly consumer: string }, number]
   readonly summaries: readonly [undefined, ReadonlyArray<InputSummary>]

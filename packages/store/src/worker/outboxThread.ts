@@ -13,7 +13,7 @@ serve<OutboxOperations>(() => {
       transact: (work) => ({ progress: outbox.transact(work), buffers: buffersOf(work) }),
       read: ({ enough, from }) => outbox.read(from, enough)
     },
-    transfer: (reply) => (reply === undefined ? [] : "buffers" in reply ? reply.buffers : buffersOf(reply)),
+    transfer: (reply) => ("buffers" in reply ? reply.buffers : reply.flatMap(buffersOf)),
     close: () => outbox.close()
   }
 })
