@@ -9,6 +9,8 @@ export interface Aead {
    * is collected, if `freeKey` was not called before.
    */
   readonly createKey: (owner: object, material: Uint8Array) => number
+  /** Makes the handle stand for another key, whose bytes are copied; the former one is erased. */
+  readonly renewKey: (handle: number, material: Uint8Array) => void
   /** Frees and erases the key; false when there is none (any more). */
   readonly freeKey: (handle: number) => boolean
   /** How many keys this thread holds. */

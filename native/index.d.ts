@@ -1,11 +1,13 @@
 import type { AeadAddon } from "./aead.d.ts"
+import type { DerivationAddon } from "./derivation.d.ts"
 import type { SocketAddon } from "./socket.d.ts"
 
 export type * from "./aead.d.ts"
+export type * from "./derivation.d.ts"
 export type * from "./socket.d.ts"
 
 /** What the binary exports. It knows datagrams and key handles, and no word of the protocol. */
-export interface Addon extends AeadAddon, SocketAddon {
+export interface Addon extends AeadAddon, DerivationAddon, SocketAddon {
   readonly interfaceVersion: number
 }
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 
 const require = createRequire(import.meta.url)
 const at = (path) => fileURLToPath(new URL(path, import.meta.url))
-const interfaceVersion = 1
+const interfaceVersion = 2
 
 let found
 

@@ -5,12 +5,14 @@
 #include <napi.h>
 
 #include "aead.h"
+#include "derivation.h"
 #include "socket.h"
 #include "timer.h"
 
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("interfaceVersion", Napi::Number::New(env, kInterfaceVersion));
   InitAead(env, exports);
+  InitDerivation(env, exports);
   InitSocket(env, exports);
   InitTimer(env, exports);
   return exports;

@@ -2,4 +2,4 @@
 // Raise both together whenever a function changes.
 #pragma once
 
-constexpr int kInterfaceVersion = 1;
+constexpr int kInterfaceVersion = 2;

@@ -82,6 +82,16 @@ napi_value CreateKey(napi_env env, napi_callback_info info) {
   return result;
 }
 
+// renewKey(handle, material)
+napi_value RenewKey(napi_env env, napi_callback_info info) {
+  CallArguments arguments(env, info);
+  PacketKey* const key = KeyOf(arguments);
+  const Span<uint8_t> material = arguments.Bytes(1, "material");
+  if (material.length != kMaterialLength) arguments.FailRange("material", "28 bytes");
+  if (arguments.ok()) key->Renew(material.data);
+  return nullptr;
+}
+
 // freeKey(handle): boolean
 napi_value FreeKey(napi_env env, napi_callback_info info) {
   CallArguments arguments(env, info);
@@ -235,6 +245,7 @@ void InitAead(Napi::Env env, Napi::Object exports) {
   napi_add_env_cleanup_hook(env, [](void* data) { delete static_cast<std::shared_ptr<Aead>*>(data); }, state);
   const napi_property_descriptor functions[] = {
       {"createKey", nullptr, CreateKey, nullptr, nullptr, nullptr, napi_enumerable, state},
+      {"renewKey", nullptr, RenewKey, nullptr, nullptr, nullptr, napi_enumerable, state},
       {"freeKey", nullptr, FreeKey, nullptr, nullptr, nullptr, napi_enumerable, state},
       {"keyCount", nullptr, KeyCount, nullptr, nullptr, nullptr, napi_enumerable, state},
       {"seal", nullptr, Seal, nullptr, nullptr, nullptr, napi_enumerable, state},

@@ -18,30 +18,53 @@ bool IsHidden([[maybe_unused]] const char* name) {
 #endif
 }
 
-struct Lookup {
-  Evp evp{};
-  const char* missing = nullptr;
-
+// Finds functions by name, and remembers the first that is missing.
+class Finder {
+ public:
   template <typename Function>
   void Find(Function& function, const char* name) {
     function = IsHidden(name) ? nullptr : reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-    if (function == nullptr && missing == nullptr) missing = name;
+    if (function == nullptr && missing_ == nullptr) missing_ = name;
   }
+  const char* missing() const { return missing_; }
+
+ private:
+  const char* missing_ = nullptr;
+};
+
+struct Lookup {
+  Evp evp{};
+  Finder finder;
 
   Lookup() {
-    Find(evp.aes128Gcm, "EVP_aes_128_gcm");
-    Find(evp.newContext, "EVP_CIPHER_CTX_new");
-    Find(evp.freeContext, "EVP_CIPHER_CTX_free");
-    Find(evp.control, "EVP_CIPHER_CTX_ctrl");
-    Find(evp.beginSealing, "EVP_EncryptInit_ex");
-    Find(evp.seal, "EVP_EncryptUpdate");
-    Find(evp.finishSealing, "EVP_EncryptFinal_ex");
-    Find(evp.beginOpening, "EVP_DecryptInit_ex");
-    Find(evp.open, "EVP_DecryptUpdate");
-    Find(evp.finishOpening, "EVP_DecryptFinal_ex");
-    Find(evp.clearErrors, "ERR_clear_error");
-    Find(evp.cleanse, "OPENSSL_cleanse");
-    Find(evp.version, "OpenSSL_version");
+    finder.Find(evp.aes128Gcm, "EVP_aes_128_gcm");
+    finder.Find(evp.newContext, "EVP_CIPHER_CTX_new");
+    finder.Find(evp.freeContext, "EVP_CIPHER_CTX_free");
+    finder.Find(evp.control, "EVP_CIPHER_CTX_ctrl");
+    finder.Find(evp.beginSealing, "EVP_EncryptInit_ex");
+    finder.Find(evp.seal, "EVP_EncryptUpdate");
+    finder.Find(evp.finishSealing, "EVP_EncryptFinal_ex");
+    finder.Find(evp.beginOpening, "EVP_DecryptInit_ex");
+    finder.Find(evp.open, "EVP_DecryptUpdate");
+    finder.Find(evp.finishOpening, "EVP_DecryptFinal_ex");
+    finder.Find(evp.clearErrors, "ERR_clear_error");
+    finder.Find(evp.cleanse, "OPENSSL_cleanse");
+    finder.Find(evp.version, "OpenSSL_version");
+  }
+};
+
+struct DigestLookup {
+  EvpDigest evp{};
+  Finder finder;
+
+  DigestLookup() {
+    finder.Find(evp.sha256, "EVP_sha256");
+    finder.Find(evp.newContext, "EVP_MD_CTX_new");
+    finder.Find(evp.freeContext, "EVP_MD_CTX_free");
+    finder.Find(evp.begin, "EVP_DigestInit_ex");
+    finder.Find(evp.update, "EVP_DigestUpdate");
+    finder.Find(evp.finish, "EVP_DigestFinal_ex");
+    finder.Find(evp.cleanse, "OPENSSL_cleanse");
   }
 };
 
@@ -49,6 +72,11 @@ struct Lookup {
 
 const Evp* FindEvp(const char** missing) {
   static const Lookup lookup;  // thread-safe: workers load the addon too
-  if (missing != nullptr) *missing = lookup.missing;
-  return lookup.missing == nullptr ? &lookup.evp : nullptr;
+  if (missing != nullptr) *missing = lookup.finder.missing();
+  return lookup.finder.missing() == nullptr ? &lookup.evp : nullptr;
+}
+
+const EvpDigest* FindEvpDigest() {
+  static const DigestLookup lookup;
+  return lookup.finder.missing() == nullptr ? &lookup.evp : nullptr;
 }

@@ -15,17 +15,32 @@
 #define CHECK_ADDRESSES(start, length)
 #endif
 
-PacketKey::PacketKey(const Evp& evp, const uint8_t* material) : evp_(evp) {
-  std::memcpy(key_, material, kKeyLength);
-  std::memcpy(iv_, material + kKeyLength, kIvLength);
-  std::memcpy(nonce_, iv_, kIvLength);
-}
+PacketKey::PacketKey(const Evp& evp, const uint8_t* material) : evp_(evp) { Take(material); }
 
 PacketKey::~PacketKey() {
   if (sealing_ != nullptr) evp_.freeContext(sealing_);
   if (opening_ != nullptr) evp_.freeContext(opening_);
   evp_.cleanse(key_, kKeyLength);
   evp_.cleanse(iv_, kIvLength);
+}
+
+void PacketKey::Take(const uint8_t* material) {
+  std::memcpy(key_, material, kKeyLength);
+  std::memcpy(iv_, material + kKeyLength, kIvLength);
+  std::memcpy(nonce_, iv_, kIvLength);
+}
+
+void PacketKey::Renew(const uint8_t* material) {
+  Take(material);
+  // A context that knows its cipher takes another key at a fraction of its first price; one that fails is made anew.
+  if (sealing_ != nullptr && evp_.beginSealing(sealing_, nullptr, nullptr, key_, iv_) != 1) {
+    evp_.freeContext(sealing_);
+    sealing_ = nullptr;
+  }
+  if (opening_ != nullptr && evp_.beginOpening(opening_, nullptr, nullptr, key_, iv_) != 1) {
+    evp_.freeContext(opening_);
+    opening_ = nullptr;
+  }
 }
 
 bool PacketKey::Seal(uint8_t* header, size_t headerLength, size_t bodyLength, uint64_t number) {

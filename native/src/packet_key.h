@@ -20,12 +20,15 @@ class PacketKey {
   PacketKey(const PacketKey&) = delete;
   PacketKey& operator=(const PacketKey&) = delete;
 
+  // Another key from now on; the former one is overwritten, in the contexts too. Much cheaper than a new PacketKey.
+  void Renew(const uint8_t* material);
   // Seals the body in place, after `header`, and writes the tag behind it. False only if OpenSSL itself fails.
   bool Seal(uint8_t* header, size_t headerLength, size_t bodyLength, uint64_t number);
   // Opens the body in place; false, and the bytes as they were, when the tag behind it does not verify.
   bool Open(uint8_t* header, size_t headerLength, size_t bodyLength, uint64_t number);
 
  private:
+  void Take(const uint8_t* material);
   bool PrepareSealing();
   bool PrepareOpening();
   void WriteNonce(uint64_t number);

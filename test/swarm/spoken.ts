@@ -44,6 +44,10 @@ class OverheardKey extends SinglePacketKey {
   open(bytes: Uint8Array, start: number, bodyStart: number, end: number, number: PacketNumber): boolean {
     return this.#key.open(bytes, start, bodyStart, end, number)
   }
+
+  release(): void {
+    this.#key.release()
+  }
 }
 
 /** A suite whose packet keys are overheard. */

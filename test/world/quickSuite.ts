@@ -65,6 +65,8 @@ class QuickKey extends SinglePacketKey {
     return true
   }
 
+  release(): void {}
+
   #mixAll(bytes: Uint8Array, from: number, to: number, number: number): void {
     for (let i = 0, rest = number; i < 8; i++, rest = Math.floor(rest / 256)) this.#number[i] = rest % 256
     start()

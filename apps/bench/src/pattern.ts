@@ -15,7 +15,7 @@ export const timeOffset = 4
 export const timeEnd = 12
 
 /** About this much is handed over at a time. */
-const batchBytes: Bytes = 262_144
+const batchBytes: Bytes = 1_048_576
 const mostPerBatch = 16_384
 
 export class Pattern {

@@ -38,6 +38,8 @@ export interface PacketKey {
   ): void
   /** Opens the packets `from` to `to − 1` of a table, each as `open` does, and notes in `opened` which did. */
   openAll(bytes: Uint8Array, packets: SealedPackets, from: number, to: number, headerLength: number): void
+  /** The key is over: what can be erased of it is, at once; whoever uses it afterwards has a mistake, and gets an error. */
+  release(): void
 }
 
 /** Packets to be opened together, in columns; they lie in one slab. */
@@ -57,7 +59,7 @@ export interface KeyAgreement {
   shared(privateKey: Uint8Array, publicKey: Uint8Array): Uint8Array | undefined
 }
 
-/** HKDF-SHA256 (RFC 5869) in its two steps, and the hash itself. */
+/** HKDF-SHA256 (RFC 5869) in its two steps, and the hash itself. Arguments are not kept. */
 export interface KeyDerivation {
   extract(salt: Uint8Array, inputKeyMaterial: Uint8Array): Uint8Array
   expand(pseudoRandomKey: Uint8Array, info: Uint8Array, length: number): Uint8Array

@@ -40,8 +40,9 @@ export class EpochKeys {
     return answerKey(this.suite, this.secret, this.pair, this.run, this.epoch, replyRun)
   }
 
-  /** Overwrites the secret. E0 belongs to the pair and outlives its runs. */
+  /** Overwrites the secret and ends the data key. E0 belongs to the pair and outlives its runs. */
   erase(): void {
+    this.dataKey.release()
     if (this.epoch !== 0) this.secret.fill(0)
   }
 }

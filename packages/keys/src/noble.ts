@@ -38,6 +38,7 @@ export const nobleSuite: CryptoSuite = {
 
 class NoblePacketKey extends SinglePacketKey {
   private readonly key: Uint8Array
+  private isOver = false
   private readonly iv: Uint8Array
   private readonly nonce = new Uint8Array(nonceLength)
 
@@ -49,13 +50,14 @@ class NoblePacketKey extends SinglePacketKey {
   }
 
   seal(bytes: Uint8Array, start: number, bodyStart: number, bodyEnd: number, number: PacketNumber): void {
-    assert(bodyEnd + tagLength <= bytes.length)
+    assert(!this.isOver && bodyEnd + tagLength <= bytes.length)
     writeNonce(this.nonce, this.iv, number)
     const header = bytes.subarray(start, bodyStart)
     bytes.set(gcm(this.key, this.nonce, header).encrypt(bytes.slice(bodyStart, bodyEnd)), bodyStart)
   }
 
   open(bytes: Uint8Array, start: number, bodyStart: number, end: number, number: PacketNumber): boolean {
+    assert(!this.isOver)
     if (end - bodyStart < tagLength) return false
     writeNonce(this.nonce, this.iv, number)
     const header = bytes.subarray(start, bodyStart)
@@ -65,5 +67,10 @@ class NoblePacketKey extends SinglePacketKey {
     } catch {
       return false // the tag did not verify
     }
+  }
+
+  release(): void {
+    this.key.fill(0)
+    this.isOver = true
   }
 }

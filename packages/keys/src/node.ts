@@ -81,7 +81,8 @@ const algorithm = "aes-128-gcm"
 const withTag = { authTagLength: tagLength }
 
 class NodePacketKey extends SinglePacketKey {
-  private readonly key: KeyObject
+  /** Undefined once it is over. */
+  private key: KeyObject | undefined
   private readonly iv: Uint8Array
   private readonly nonce = new Uint8Array(nonceLength)
 
@@ -94,6 +95,7 @@ class NodePacketKey extends SinglePacketKey {
 
   seal(bytes: Uint8Array, start: number, bodyStart: number, bodyEnd: number, number: PacketNumber): void {
     assert(bodyEnd + tagLength <= bytes.length)
+    assert(this.key !== undefined)
     writeNonce(this.nonce, this.iv, number)
     const cipher = createCipheriv(algorithm, this.key, this.nonce)
     cipher.setAAD(bytes.subarray(start, bodyStart))
@@ -104,6 +106,7 @@ class NodePacketKey extends SinglePacketKey {
 
   open(bytes: Uint8Array, start: number, bodyStart: number, end: number, number: PacketNumber): boolean {
     const bodyEnd = end - tagLength
+    assert(this.key !== undefined)
     if (bodyEnd < bodyStart) return false
     writeNonce(this.nonce, this.iv, number)
     const decipher = createDecipheriv(algorithm, this.key, this.nonce, withTag)
@@ -117,5 +120,10 @@ class NodePacketKey extends SinglePacketKey {
     }
     bytes.set(body, bodyStart)
     return true
+  }
+
+  /** OpenSSL erases the key when the object is collected. */
+  release(): void {
+    this.key = undefined
   }
 }

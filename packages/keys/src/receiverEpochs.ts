@@ -233,6 +233,7 @@ export class ReceiverEpochs {
     this.candidate?.keys.erase()
     this.candidate = undefined
     this.current.erase()
+    this.zero.erase()
     this.lists.length = 0
   }
 

@@ -15,7 +15,7 @@ export interface Pair {
 
 /** The key id of a public key: a hint that finds the peer (spec §6.2, §3.4). */
 export const keyIdOf = (suite: CryptoSuite, publicKey: Uint8Array): number =>
-  readUint32(suite.derivation.sha256(concatenate(label("key id"), publicKey)), 0)
+  readUint32(suite.derivation.sha256(concatenate(labels.keyId, publicKey)), 0)
 
 /** E0, the secret of epoch 0 of a pair (spec §6.3); `undefined` when the peer's key is one that spec §6.1 refuses. */
 export const staticSecret = (
@@ -26,7 +26,7 @@ export const staticSecret = (
 ): Uint8Array | undefined => {
   const shared = suite.agreement.shared(ownPrivate, peerPublic)
   if (shared === undefined) return undefined
-  const extracted = suite.derivation.extract(label("static"), shared)
+  const extracted = suite.derivation.extract(labels.static, shared)
   const secret = suite.derivation.expand(extracted, concatenate(pair.sender, pair.receiver), keyLength)
   shared.fill(0)
   extracted.fill(0)
@@ -56,7 +56,7 @@ export const epochSecret = (
   const shared = suite.agreement.shared(from.ownPrivate, from.peerPublic)
   if (shared === undefined) return undefined
   const material = concatenate(shared, from.carrierSecret)
-  const extracted = suite.derivation.extract(label("epoch"), material)
+  const extracted = suite.derivation.extract(labels.epoch, material)
   const { sender, receiver } = from.pair
   const info = concatenate(sender, receiver, runAndEpoch(from.run, from.epoch), from.offerKey, from.acceptKey)
   const secret = suite.derivation.expand(extracted, info, keyLength)
@@ -67,8 +67,11 @@ export const epochSecret = (
 }
 
 /** The key of data packets of a run in an epoch (spec §6.4). */
-export const dataKey = (suite: CryptoSuite, secret: Uint8Array, pair: Pair, run: Id64, epoch: Epoch): PacketKey =>
-  packetKey(suite, secret, concatenate(label("data"), pair.sender, pair.receiver, runAndEpoch(run, epoch)))
+export const dataKey = (suite: CryptoSuite, secret: Uint8Array, pair: Pair, run: Id64, epoch: Epoch): PacketKey => {
+  const info = infos.data
+  writeUint32(info, writeId64(info, writePair(info, labels.data, pair), run), epoch)
+  return packetKey(suite, secret, info)
+}
 
 /** The key of answers of a reply run to a run in an epoch (spec §6.4). */
 export const answerKey = (
@@ -79,13 +82,18 @@ export const answerKey = (
   epoch: Epoch,
   replyRun: Id64
 ): PacketKey => {
-  const { sender, receiver } = pair
-  return packetKey(suite, secret, concatenate(label("answer"), sender, receiver, runAndEpoch(run, epoch), id(replyRun)))
+  const info = infos.answer
+  const afterRun = writeId64(info, writePair(info, labels.answer, pair), run)
+  writeId64(info, writeUint32(info, afterRun, epoch), replyRun)
+  return packetKey(suite, secret, info)
 }
 
 /** The key of the one LOST packet of a reply run drawn for it (spec §6.4); `secret0` is E0. */
-export const lostKey = (suite: CryptoSuite, secret0: Uint8Array, pair: Pair, replyRun: Id64): PacketKey =>
-  packetKey(suite, secret0, concatenate(label("lost"), pair.sender, pair.receiver, id(replyRun)))
+export const lostKey = (suite: CryptoSuite, secret0: Uint8Array, pair: Pair, replyRun: Id64): PacketKey => {
+  const info = infos.lost
+  writeId64(info, writePair(info, labels.lost, pair), replyRun)
+  return packetKey(suite, secret0, info)
+}
 
 const packetKey = (suite: CryptoSuite, secret: Uint8Array, info: Uint8Array): PacketKey => {
   const material = suite.derivation.expand(secret, info, packetKeyMaterialLength)
@@ -97,10 +105,35 @@ const packetKey = (suite: CryptoSuite, secret: Uint8Array, info: Uint8Array): Pa
 /** The ASCII bytes of "pure-link 1 " ‖ `role`. A later version changes the number (spec §3.9). */
 const label = (role: string): Uint8Array => new TextEncoder().encode(`pure-link 1 ${role}`)
 
-const id = (value: Id64): Uint8Array => {
-  const bytes = new Uint8Array(8)
-  writeId64(bytes, 0, value)
-  return bytes
+const labels = {
+  keyId: label("key id"),
+  static: label("static"),
+  epoch: label("epoch"),
+  data: label("data"),
+  answer: label("answer"),
+  lost: label("lost")
+}
+
+/** Room for label ‖ S ‖ R ‖ `rest` bytes; nothing in it is secret. */
+const infoFor = (start: Uint8Array, rest: number): Uint8Array => {
+  const info = new Uint8Array(start.length + 2 * keyLength + rest)
+  info.set(start)
+  return info
+}
+
+/** Each packet key's info is written over the one before: anybody who makes up a run makes its receiver derive a key. */
+const infos = {
+  data: infoFor(labels.data, 12),
+  answer: infoFor(labels.answer, 20),
+  lost: infoFor(labels.lost, 8)
+}
+
+/** Writes S ‖ R after the label, and returns where they end. */
+const writePair = (info: Uint8Array, { length }: Uint8Array, { receiver, sender }: Pair): number => {
+  assert(sender.length === keyLength && receiver.length === keyLength)
+  info.set(sender, length)
+  info.set(receiver, length + keyLength)
+  return length + 2 * keyLength
 }
 
 const runAndEpoch = (run: Id64, epoch: Epoch): Uint8Array => {

@@ -7,6 +7,7 @@ import type { PacketKey, SealedPackets } from "./cryptoSuite.ts"
 export abstract class SinglePacketKey implements PacketKey {
   abstract seal(bytes: Uint8Array, start: number, bodyStart: number, bodyEnd: number, number: PacketNumber): void
   abstract open(bytes: Uint8Array, start: number, bodyStart: number, end: number, number: PacketNumber): boolean
+  abstract release(): void
 
   sealTrain(
     slab: Uint8Array,

@@ -40,7 +40,7 @@ class ScriptedSocket implements OpenSocket {
     const bytes = Array.from({ length: count }, (_, i) => slab[i * stride + lengths[i]! - 1]!)
     this.sent.push({ to: to.host, count, bytes })
   }
-  readonly #received = new ReceivedDatagrams(256, 65_536)
+  readonly #received = new ReceivedDatagrams(512, 65_536)
   receive(most: number): ReceivedDatagrams {
     this.#received.clear()
     for (const { bytes, from } of this.waiting.splice(0, most)) this.#received.add(bytes, from)

@@ -73,10 +73,10 @@ export interface DriverCounters {
 }
 
 /** Datagrams that one call asks the socket for, that wait in the slab, and that a turn receives and sends at most. */
-const receiveBatch = 256
+const receiveBatch = 512
 const slabSlots = 64
 const receivedPerTurn = 1_024
-const sentPerTurn = 512
+const sentPerTurn = 1_024
 /** Bytes from the flags to the end of the run prefix (spec §3.3): less is no packet. */
 const claimLength = 9
 /** Flags from here on are those of answers and LOST, below of data packets (spec §3.2). */
@@ -133,6 +133,11 @@ export class Driver {
     if (rest.length > 0) this.#byRunPrefix.set(prefix, rest)
     else this.#byRunPrefix.delete(prefix)
     this.#prefixes.delete(sender)
+  }
+
+  /** Datagrams that the latest turn received. */
+  get receivedInTurn(): number {
+    return this.#received
   }
 
   get senders(): ReadonlyArray<DrivenSender> {

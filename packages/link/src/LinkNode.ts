@@ -166,6 +166,13 @@ const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
   })
 })
 
+/**
+ * A turn that received so many datagrams is one of a flood of them: the next comes a little later and finds more, as what
+ * a turn costs beside its datagrams is the same for few and for many. Only where a timer is fine enough for such a rest.
+ */
+const busyTurn = 64
+const restTime: Micros = 500
+
 /** The waiting of the driver fiber: a latch that anyone opens, and one timer that is only ever moved to earlier. */
 class Loop {
   readonly #driver: Driver
@@ -176,6 +183,8 @@ class Loop {
   #armed: Micros = never
   /** The socket whose timer is used; undefined while that is the clock's. */
   #timing: OpenSocket | undefined
+  /** No turn before, whoever calls; a timer is armed for it. */
+  #restUntil: Micros = 0
 
   constructor(driver: Driver, now: () => Micros) {
     this.#driver = driver
@@ -185,12 +194,12 @@ class Loop {
   /** From machines' surroundings: the turn comes after all who are ready now, so that they share packets. */
   readonly wake = (): void => {
     this.#gather = true
-    this.#latch.openUnsafe()
+    this.wakeNow()
   }
 
-  /** From the socket: datagrams wait. */
+  /** From the socket: datagrams wait, or its timer fired. */
   readonly wakeNow = (): void => {
-    this.#latch.openUnsafe()
+    if (this.#restUntil === 0 || this.#now() >= this.#restUntil) this.#latch.openUnsafe()
   }
 
   /** Turns for ever. The latch is closed before state is read, so that nothing that happens later is missed. */
@@ -201,15 +210,24 @@ class Loop {
         if (this.#gather) yield* Effect.yieldNow
         this.#gather = false
         this.#latch.closeUnsafe()
+        this.#restUntil = 0
         const now = this.#now()
         const more = this.#driver.turn(now)
         this.#driver.settle(now)
         if (more) {
           this.#latch.openUnsafe()
           yield* Effect.yieldNow
-        } else yield* this.#arm(scope, this.#driver.deadline(now), now)
+        } else yield* this.#arm(scope, this.#rest(this.#driver.deadline(now), now), now)
       }
     })
+  }
+
+  /** Rests after a busy turn, but not beyond a deadline; returns when the next turn is due. */
+  #rest(deadline: Micros, now: Micros): Micros {
+    const { receivedInTurn, socket } = this.#driver
+    if (receivedInTurn < busyTurn || socket?.wakeAfter === undefined) return deadline
+    this.#armed = never // an earlier timer would fire during the rest, to no effect
+    return (this.#restUntil = Math.max(now + 1, Math.min(deadline, now + restTime)))
   }
 
   /** Arms the timer for a deadline earlier than the armed one; a later one is looked at again when the timer fires. */

@@ -142,11 +142,12 @@ export class OutputLink implements DrivenSender {
     const contiguous = first === undefined ? last : this.#contiguousEnd()
     if (contiguous <= this.#told) return
     this.#told = contiguous
+    const hadWaiting = this.machine.hasWaiting
     this.machine.handleAppended(this.#seam.now(), contiguous, lives)
     this.#supply(this.#seam.now())
     for (const [number] of this.#fresh) if (number <= this.#told) this.#fresh.delete(number)
     if (this.state.value._tag === "Idle") this.state.set(this.#presentState())
-    this.#seam.wake()
+    if (!hadWaiting) this.#seam.wake()
   }
 
   /**

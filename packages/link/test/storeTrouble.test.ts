@@ -107,7 +107,7 @@ describe("an output whose outbox", () => {
         const receiving = yield* Effect.forkChild(Effect.provide(Effect.scoped(take(blobs, 4)), hub()))
         const output = yield* Output.open(blobs, device)
         yield* output.appendBatch(batch)
-        yield* (yield* output.appendBatch(batch)).stored
+        yield* output.appendBatch(batch)
         const values = (yield* Fiber.join(receiving)).map(({ value }) => [...value])
         assert.deepStrictEqual(values, [[1], [2, 3], [1], [2, 3]])
         assert.deepStrictEqual(batch, { bytes: Uint8Array.of(1, 2, 3), sizes: Uint32Array.of(1, 2) })

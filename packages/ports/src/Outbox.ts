@@ -82,7 +82,8 @@ export class Outbox extends Context.Service<
     /**
      * Removes the records up to `n`: they are STORED. Idempotent. They are gone from `state` and `read` at once, and from
      * the disk in groups soon after; a crash before that brings them back, to be STORED again. Room is made at once if
-     * appends wait for it, as soon as all records that share it are removed. Fails when `n` is beyond the last record (spec §8.5), removing nothing.
+     * appends wait for it, as soon as all records that share it are removed. Fails when `n` is beyond the last record
+     * (spec §8.5), removing nothing.
      */
     readonly removeThrough: (n: RecordNumber) => Effect.Effect<void, StoreError>
     /** Fails when the store has ended by itself and does nothing any more; a store that cannot has none. */

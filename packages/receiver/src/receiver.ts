@@ -358,8 +358,7 @@ export class Receiver {
     const { header, bytes } = packet
     for (const peer of peers) {
       if (!this.admission.admitsTry(now)) return this.drop("limit")
-      const key = this.runs.firstKey(peer, header.run)
-      if (key === undefined || !packet.open(key, 0, header.number)) continue
+      if (!this.opensFirst(peer)) continue
       if (!validateBody(bytes, packet.bodyStart, packet.bodyEnd, "data")) return this.drop("malformed")
       if (!this.admission.admitsStart(now, peer, packet.from)) return this.drop("limit")
       const run = this.runs.begin(now, peer, header.run)
@@ -369,6 +368,16 @@ export class Receiver {
       return true
     }
     return this.drop("not authentic")
+  }
+
+  /** Whether the packet is authentic as the first of its run; the key for that is needed once. */
+  private opensFirst(peer: Peer): boolean {
+    const { packet } = this
+    const key = this.runs.firstKey(peer, packet.header.run)
+    if (key === undefined) return false
+    const opens = packet.open(key, 0, packet.header.number)
+    key.release()
+    return opens
   }
 
   /**

@@ -33,7 +33,18 @@ const listed = (ring: FlightRing, from: number, end: number): Array<number> => {
 }
 
 const Step = Schema.Struct({
-  kind: Schema.Literals(["add", "add", "add", "lose", "give up", "settle", "leave window", "restart"]),
+  kind: Schema.Literals([
+    "add",
+    "add",
+    "add",
+    "train",
+    "settle run",
+    "lose",
+    "give up",
+    "settle",
+    "leave window",
+    "restart"
+  ]),
   pick: Schema.Natural.check(Schema.isLessThan(1_000)),
   length: Schema.Natural.check(Schema.isLessThan(70))
 })
@@ -43,10 +54,35 @@ const states = {
   add: [],
   lose: ["in flight"],
   "give up": ["lost"],
+  train: [],
+  "settle run": ["in flight"],
   settle: ["in flight", "lost", "given up"],
   "leave window": ["in flight"],
   restart: []
 } as const
+
+/** As many flights at once as there is room for. */
+const addTrain = (ring: FlightRing, twin: MapOfFlights, length: number, pick: number): void => {
+  let count = Math.min(length, ring.room)
+  while (count > 0 && twin.in("lost").some((number) => number < ring.next + count - ring.size)) count--
+  const lengths = Uint32Array.from({ length: count + 2 }, (_, i) => 1_000 + ((pick + i) % 400))
+  ring.addTrain(0, lengths, 1, count + 1)
+  for (let i = 1; i <= count; i++) twin.add(lengths[i]!)
+}
+
+/** All that follow one another in flight, from one of them on, or the first few. */
+const settleRun = (ring: FlightRing, twin: MapOfFlights, pick: number): void => {
+  const inFlight = twin.in("in flight")
+  const from = inFlight[pick % inFlight.length]
+  if (from === undefined) return
+  let end = from
+  while (end < ring.next && twin.flights.get(end)?.state === "in flight") end++
+  assert.strictEqual(ring.endOfRun(from, ring.next), end)
+  const bound = from + 1 + (pick % (end - from))
+  assert.strictEqual(ring.endOfRun(from, bound), bound)
+  ring.settleRun(from, bound)
+  for (let number = from; number < bound; number++) twin.flights.get(number)!.state = "settled"
+}
 
 /** Takes the step in both; `length` repeats it, so that the ring wraps often. */
 const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): void => {
@@ -63,6 +99,8 @@ const take = (ring: FlightRing, twin: MapOfFlights, step: typeof Step.Type): voi
     for (const number of twin.in("in flight")) twin.flights.get(number)!.bytes = 0
     return
   }
+  if (step.kind === "train") return addTrain(ring, twin, step.length, step.pick)
+  if (step.kind === "settle run") return settleRun(ring, twin, step.pick)
   for (let i = 0; i < step.length; i++) {
     const open = twin.in(...states[step.kind])
     const number = open[(step.pick + i) % open.length]
@@ -112,6 +150,7 @@ describe("FlightRing", () => {
           known.filter((n) => ring.isGivenUp(n)),
           twin.in("given up")
         )
+        assert.strictEqual(ring.room, (inFlight[0] ?? ring.next) + 64 - ring.next)
         assert.strictEqual(ring.isFull, twin.flights.get(ring.next - 64)?.state === "in flight")
       }
     },

@@ -125,6 +125,20 @@ describe("Recovery: loss (RFC 9002 §6.1)", () => {
     assert.strictEqual(fixture.recovery.counters.reductions, 2)
   })
 
+  it("learns how late a flight was from what earlier answers acknowledged, not from the answer that settles it", () => {
+    const fixture = measured()
+    fixture.send(100 * ms, 10)
+    fixture.answer(200 * ms, [[4, 4]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [4], lost: [1] })
+    fixture.send(200 * ms, 300)
+    // The receiver stood still, and answers hundreds of packets at once.
+    fixture.answer(210 * ms, [[1, 310]])
+    assert.deepStrictEqual(fixture.outcome()["late"], [1])
+    fixture.send(210 * ms, 6)
+    fixture.answer(300 * ms, [[316, 316]])
+    assert.deepStrictEqual(fixture.outcome(), { acked: [316], lost: [311, 312] })
+  })
+
   it("reports the acknowledgement of a lost flight as late: it frees nothing twice and grows nothing", () => {
     const fixture = measured(1_024, { episodeJudgement: { make: () => new NeverUndo() } })
     fixture.send(100 * ms, 6)

@@ -1,6 +1,5 @@
 import { silentTrace, type Trace } from "@pure-link/trace"
 import { type Bytes, type Micros, never, type PacketNumber } from "@pure-link/wire"
-import { ok as assert } from "node:assert/strict"
 import type { CongestionController } from "./congestion/CongestionController.ts"
 import { FlightAges } from "./flightAges.ts"
 import { FlightRing } from "./flightRing.ts"
@@ -411,9 +410,10 @@ export class Recovery {
     this.#ages.handleSettled(now, oldest, this.#flights.sentAt(oldest), this.#flights.next)
     const isMeasured = this.#largestSettled === largest && largest !== this.#largestGivenUp
     if (isMeasured && this.#ages.measures(largest)) this.#measure(now, largest, delay)
-    this.#largestAcknowledged = Math.max(this.#largestAcknowledged, this.#largestSettled)
+    // What this answer acknowledges beside a late flight is no sign of how late it was: a receiver may answer many at once.
     this.#learnFromLate(now, this.outcome.late)
     this.#learnFromLate(now, this.outcome.lateSeen)
+    this.#largestAcknowledged = Math.max(this.#largestAcknowledged, this.#largestSettled)
     this.#window.undo(now)
     this.#verdicts.giveUpOverdue(now, this.#flights.sentAt(this.#largestSettled))
     this.#verdicts.discountVanished(now)

@@ -360,7 +360,7 @@ describe("deadlines", () => {
           roomFor: () => Infinity,
           handleSent() {},
           rest,
-          waitForRoom: () => never,
+          waitForRoom: (now) => (rest(now), never),
           setDatagramSize() {},
           restart() {}
         })

@@ -197,6 +197,11 @@ export class SenderLink {
     return this.#state.backlog.queue.first - 1
   }
 
+  /** Records wait that may go as soon as window and pacer allow: more of them change nothing at once. */
+  get hasWaiting(): boolean {
+    return this.#state.hasSendable
+  }
+
   get state(): "sending" | "refused" | "forked" {
     return this.#state.forked ? "forked" : this.#state.refusal.active ? "refused" : "sending"
   }

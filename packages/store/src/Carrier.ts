@@ -1,5 +1,5 @@
 import type { Bytes } from "@pure-link/wire"
-import { type Columns, joinInto } from "./RecordList.ts"
+import { type Columns, joinInto } from "./columns.ts"
 
 /**
  * Buffers that carry records to a store's thread and come back with its reply: the one copy that this thread makes, into

@@ -125,7 +125,9 @@ export const makeInbox = Effect.fnUntraced(function* (
       streams.of(forget)?.retired.clear()
       return progress.forgotten[f++]!
     })
-    const prunedOf = tickets.map(({ item: { pruning } }) => (pruning === undefined ? nonePruned : progress.pruned[p++]!))
+    const prunedOf = tickets.map(({ item: { pruning } }) =>
+      pruning === undefined ? nonePruned : progress.pruned[p++]!
+    )
     tickets.forEach((ticket, t) =>
       ticket.settle(Effect.succeed({ outcomes: outcomesOf[t]!, forgotten: forgottenOf[t]!, pruned: prunedOf[t]! }))
     )
@@ -151,7 +153,11 @@ export const makeInbox = Effect.fnUntraced(function* (
         const others = tickets.filter(({ item }) => item.pruning === undefined)
         // On a full disk what makes room must not fail with what needs it.
         const isApart = exit._tag === "Failure" && prunings.length > 0 && others.length > 0
-        if (!isApart) return Effect.as(Effect.sync(() => conclude(tickets, exit)), true)
+        if (!isApart)
+          return Effect.as(
+            Effect.sync(() => conclude(tickets, exit)),
+            true
+          )
         conclude(others, exit)
         return Effect.map(transact(prunings), (alone) => {
           conclude(prunings, alone)
@@ -217,7 +223,7 @@ export const makeInbox = Effect.fnUntraced(function* (
         return Effect.asVoid(line.join({ intents: [], acknowledgement: { input, consumer, position }, bytes: 0 }))
       }),
     prune: Effect.fnUntraced(function* (input: string, throughPosition: number) {
-      for (let total = 0; ; ) {
+      for (let total = 0; ;) {
         const call: Call = { intents: [], pruning: { input, through: throughPosition }, bytes: 0 }
         const { isDone, records } = (yield* line.join(call)).pruned
         total += records

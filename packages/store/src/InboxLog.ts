@@ -72,7 +72,7 @@ export class InboxLog {
   /** Copies records into slabs. */
   #copy(batch: Piece): void {
     let position = this.lastPosition + 1
-    for (let index = 0; index < batch.count; ) {
+    for (let index = 0; index < batch.count;) {
       const piece = this.#room(position, batch.sizes[index]!)
       const most = { records: piece.sizes.length - piece.count, bytes: piece.bytes.length - piece.end }
       const { bytes, sizes } = batch.cut(index, most, true)
@@ -110,7 +110,11 @@ export class InboxLog {
     if (end <= this.pruned) return 0
     const pruned = end - this.pruned
     this.pruned = end
-    for (let oldest = this.#records.oldest; oldest !== undefined && oldest.first <= end; oldest = this.#records.oldest) {
+    for (
+      let oldest = this.#records.oldest;
+      oldest !== undefined && oldest.first <= end;
+      oldest = this.#records.oldest
+    ) {
       const isWhole = oldest.last <= end
       const offset = isWhole ? oldest.end : oldest.offsetOf(end - oldest.first + 1)
       this.bytes -= offset - this.#prunedBytes

@@ -1,7 +1,7 @@
 import type { InboxBatch, InboxRun, ReadBounds } from "@pure-link/ports"
 import type { Bytes } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
-import type { InboxPiece } from "./file/inboxFile.ts"
+import type { InboxPiece } from "./file/logTable.ts"
 import { type Fetched, PieceReader } from "./PieceReader.ts"
 import { Piece } from "./RecordList.ts"
 import { RunList } from "./RunList.ts"

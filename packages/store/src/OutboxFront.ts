@@ -14,7 +14,7 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { ok as assert } from "node:assert/strict"
 import type { OutboxContents, OutboxProgress, OutboxStream } from "./file/outboxFile.ts"
-import type { Columns } from "./RecordList.ts"
+import type { Columns } from "./columns.ts"
 import type { StoreCounters } from "./StoreCounters.ts"
 import { WaitingLine } from "./WaitingLine.ts"
 

@@ -2,7 +2,8 @@ import { type ReadBounds, readEnough } from "@pure-link/ports"
 import type { Bytes } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import type { Block } from "./file/blocks.ts"
-import { type Columns, joined, Piece } from "./RecordList.ts"
+import { type Columns, joined } from "./columns.ts"
+import { Piece } from "./RecordList.ts"
 
 /**
  * Reads records that are fetched a piece at a time from elsewhere, a file or another thread. The last pieces are kept,

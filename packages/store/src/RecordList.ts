@@ -1,15 +1,12 @@
 import { type ReadBounds, readEnough } from "@pure-link/ports"
 import type { Bytes } from "@pure-link/wire"
+import { type Columns, joined } from "./columns.ts"
 
 /**
  * Records in memory, numbered without a gap, as the columns they came in: a list of pieces, each one buffer with the
  * sizes of its records. Nothing is done per record but adding up sizes, and who reads or removes in order finds its
  * place again without a search.
  */
-export interface Columns {
-  readonly bytes: Uint8Array
-  readonly sizes: Uint32Array
-}
 
 /** Consecutive records. Both arrays may be longer than what is used of them. */
 export class Piece {
@@ -151,23 +148,3 @@ export class RecordList {
 }
 
 const isIn = (piece: Piece, number: number): boolean => number >= piece.first && number <= piece.last
-
-/** Columns in one buffer of their own. */
-export const joined = (all: ReadonlyArray<Columns>): Columns => {
-  const bytes = new Uint8Array(all.reduce((sum, one) => sum + one.bytes.length, 0))
-  const sizes = new Uint32Array(all.reduce((sum, one) => sum + one.sizes.length, 0))
-  joinInto(all, bytes, sizes)
-  return { bytes, sizes }
-}
-
-/** Writes columns one after the other. */
-export const joinInto = (all: ReadonlyArray<Columns>, bytes: Uint8Array, sizes: Uint32Array): void => {
-  let byte = 0
-  let record = 0
-  for (const one of all) {
-    bytes.set(one.bytes, byte)
-    sizes.set(one.sizes, record)
-    byte += one.bytes.length
-    record += one.sizes.length
-  }
-}

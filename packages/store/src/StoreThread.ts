@@ -2,6 +2,7 @@ import { StoreError } from "@pure-link/ports"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { getCompileCacheDir } from "node:module"
 import { Worker } from "node:worker_threads"
 import type { Failure } from "./file/failure.ts"
 import { closing, type Operations, type Reply, type Request } from "./worker/messages.ts"
@@ -19,6 +20,8 @@ export interface StoreThread<O extends Operations<O>, Opened> {
   /** Fails when the thread has ended without being told to, or refuses to do anything more. */
   readonly ended: Effect.Effect<never, StoreError>
 }
+
+const bootstrap = new URL("./worker/start.js", import.meta.url)
 
 /** A store's thread makes little garbage: a young generation of the usual size would only take room. */
 const memory = { maxYoungGenerationSizeMb: 8 }
@@ -41,7 +44,8 @@ export const openThread = Effect.fnUntraced(function* <
   const storeError = (failure: Failure) => new StoreError({ file, ...failure })
 
   const start = Effect.callback<{ readonly worker: Worker; readonly opened: Opened }, StoreError>((resume) => {
-    const worker = new Worker(program, { workerData: opening, execArgv: [], resourceLimits: memory })
+    const workerData = { ...opening, program: program.href, compileCache: getCompileCacheDir() }
+    const worker = new Worker(bootstrap, { workerData, execArgv: [], resourceLimits: memory })
     const die = (detail: string) => {
       if (isClosing) dead ??= storeError({ reason: "failed", detail: "the store is closed", remedy: "open it again" })
       else {

@@ -12,7 +12,8 @@ import type * as Scope from "effect/Scope"
 import type { DatabaseSync } from "node:sqlite"
 import { atOneMoment, type Kind, openForReading } from "./file/database.ts"
 import { failureOf } from "./file/failure.ts"
-import { inboxKind, logOf, prepareInboxRead, readPieces as readLogPieces, readSummaries } from "./file/inboxFile.ts"
+import { inboxKind, readSummaries } from "./file/inboxFile.ts"
+import { logOf, prepareInboxRead, readPieces as readLogPieces } from "./file/logTable.ts"
 import { type OutboxStream, outboxKind, prepareRead, readContents, readHeld, readPieces } from "./file/outboxFile.ts"
 import { LogReader } from "./LogReader.ts"
 import { missing } from "./OutboxFront.ts"
@@ -40,11 +41,7 @@ export interface OutboxReader {
 export interface InboxReader {
   readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
   /** As the port's `read`. */
-  readonly read: (
-    input: string,
-    after: number,
-    most: ReadBounds
-  ) => Effect.Effect<InboxBatch, StoreError>
+  readonly read: (input: string, after: number, most: ReadBounds) => Effect.Effect<InboxBatch, StoreError>
 }
 
 /** Opens an outbox file for reading until the scope ends. */

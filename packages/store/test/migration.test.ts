@@ -111,7 +111,7 @@ describe("a file of the former schema", () => {
           assert.deepStrictEqual(lives, [{ life: 5n, first: 1 }])
           assert.isAbove(heldBytes, 1_997 * recordOverhead)
           assert.strictEqual(outbox.producerPosition("a.log"), 77)
-          for (let next = 4; next <= 2_000; ) {
+          for (let next = 4; next <= 2_000;) {
             const { bytes, sizes } = yield* outbox.read(next, { records: 300, bytes: 1 << 20 })
             let offset = 0
             for (const size of sizes) {
@@ -139,7 +139,11 @@ describe("a file of the former schema", () => {
       yield* Effect.provide(
         Effect.gen(function* () {
           const inbox = yield* Inbox
-          assert.deepStrictEqual(inbox.cursor({ source: "till", input: "orders" }), { generation: 5n, n: 300, life: 7n })
+          assert.deepStrictEqual(inbox.cursor({ source: "till", input: "orders" }), {
+            generation: 5n,
+            n: 300,
+            life: 7n
+          })
           assert.strictEqual(inbox.lastPosition("orders"), 600)
           assert.strictEqual(yield* inbox.consumerPosition("orders", "billing"), 65)
           let after = 0

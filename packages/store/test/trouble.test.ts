@@ -11,6 +11,7 @@ import { DatabaseSync } from "node:sqlite"
 import { InboxFile } from "../src/file/inboxFile.ts"
 import { OutboxFile, type OutboxProgress } from "../src/file/outboxFile.ts"
 import { InboxMemory, InboxSqlite, OutboxSqlite, readOutbox, storeCounters } from "../src/index.ts"
+import { makeInbox } from "../src/InboxFront.ts"
 import { makeOutbox, type OutboxGroup } from "../src/OutboxFront.ts"
 import { openThread } from "../src/StoreThread.ts"
 import { temporaryFolder } from "./places.ts"
@@ -114,6 +115,37 @@ describe("a defect in a turn", () => {
       assert.deepInclude(yield* Fiber.join(committing), { _tag: "StoreError", reason: "failed" })
       assert.strictEqual((yield* inbox.commit([intent(1)]))[0]?._tag, "Stored")
     }).pipe(Effect.provide(InboxMemory.layer()))
+  )
+})
+
+describe("a full inbox", () => {
+  it.effect("prunes what was asked for together with a commit that has no room", () =>
+    Effect.gen(function* () {
+      const groups: Array<string> = []
+      const full = new StoreError({ reason: "full", file: "front", detail: "no room", remedy: "make some" })
+      const inbox = yield* makeInbox(
+        { file: "front", counters: storeCounters() },
+        { streams: [], positions: [["orders", 9]] },
+        {
+          transact: ({ intents, prunings }) =>
+            Effect.suspend(() => {
+              groups.push(`${intents.length} ${prunings.length}`)
+              if (intents.length > 0) return Effect.fail(full)
+              const pruned = prunings.map(({ through }) => ({ records: through, through, isDone: true }))
+              return Effect.succeed({ outcomes: [], forgotten: [], pruned, positions: [], transactions: 1 })
+            }),
+          read: () => Effect.die("not read here"),
+          consumerPosition: () => Effect.succeed(0),
+          summaries: Effect.succeed([])
+        }
+      )
+      const [commit, pruned] = yield* Effect.all([Effect.flip(inbox.commit([intent(1)])), inbox.prune("orders", 4)], {
+        concurrency: "unbounded"
+      })
+      assert.strictEqual(commit.reason, "full")
+      assert.strictEqual(pruned, 4)
+      assert.deepStrictEqual(groups, ["1 1", "0 1"])
+    }).pipe(Effect.scoped)
   )
 })
 

@@ -80,17 +80,20 @@ const run = async (options: RealPathOptions): Promise<number> => {
   }
 }
 
+/** All that needs the machine for itself comes first; the simulator does not mind who else computes. */
 const measure = (tools: Tools, options: RealPathOptions): Effect.Effect<number, EndFailed> =>
   Effect.gen(function* () {
-    const rows: Array<JudgedRow> = []
     const sockets = options.fallback || load().addon === undefined ? "node" : "native"
-    for (const row of options.rows) {
-      const judged = yield* measureRow(tools, row, options)
-      printLine({ ...judged, sockets })
-      rows.push(judged)
+    const real: Array<ReadonlyArray<JudgedRun>> = []
+    for (const row of options.rows) real.push(yield* runReal(tools, row, options))
+    const judged: Array<JudgedRow> = []
+    for (const [i, row] of options.rows.entries()) {
+      const sim = options.sim ? yield* runSim(row, options.runs) : []
+      judged.push(judgeRow(row, real[i]!, sim, options.runs))
+      printLine({ ...judged.at(-1)!, sockets })
     }
-    printLine({ event: "real-path", sockets, runs: options.runs, ...sumUp(rows) })
-    return rows.every(({ holds }) => holds === true) ? ExitCode.done : ExitCode.failed
+    printLine({ event: "real-path", sockets, runs: options.runs, ...sumUp(judged) })
+    return judged.every(({ holds }) => holds === true) ? ExitCode.done : ExitCode.failed
   })
 
 const sumUp = (rows: ReadonlyArray<JudgedRow>) => {
@@ -106,25 +109,35 @@ const sumUp = (rows: ReadonlyArray<JudgedRow>) => {
 /** Repetitions of runs that do not count, in all of a row. */
 const mostRepeated = 3
 
-const measureRow = (tools: Tools, row: Row, options: RealPathOptions): Effect.Effect<JudgedRow, EndFailed> =>
+const runReal = (
+  tools: Tools,
+  row: Row,
+  { fallback, runs: needed }: RealPathOptions
+): Effect.Effect<ReadonlyArray<JudgedRun>, EndFailed> =>
   Effect.gen(function* () {
-    const { fallback, runs: needed } = options
-    const title = `${row.name}, RTT ${row.path.rttMillis} ms`
     const runs: Array<JudgedRun> = []
     const counting = (): number => runs.filter(({ counts }) => counts).length
     while (counting() < needed && runs.length < needed + mostRepeated) {
       const seed = runs.length + 1
       const judged = judgeRun(row, seed, yield* realRun({ tools, row, seed, fallback }))
       runs.push(judged)
-      tell(`${title}, run ${counting()} of ${needed}: ${judged.value}${judged.why === null ? "" : `, ${judged.why}`}`)
+      const { value, why } = judged
+      tell(`${titleOf(row)}, run ${counting()} of ${needed}: ${value}${why === null ? "" : `, does not count: ${why}`}`)
     }
-    const sim: Array<number> = []
-    for (let seed = 1; options.sim && seed <= needed; seed++) {
-      sim.push(yield* simRun(row, seed))
-      tell(`${title}, simulator with seed ${seed}: ${sim.at(-1)}`)
-    }
-    return judgeRow(row, runs, sim, needed)
+    return runs
   })
+
+const runSim = (row: Row, runs: number): Effect.Effect<ReadonlyArray<number>, EndFailed> =>
+  Effect.gen(function* () {
+    const sim: Array<number> = []
+    for (let seed = 1; seed <= runs; seed++) {
+      sim.push(yield* simRun(row, seed))
+      tell(`${titleOf(row)}, simulator with seed ${seed}: ${sim.at(-1)}`)
+    }
+    return sim
+  })
+
+const titleOf = ({ name, path }: Row): string => `${name}, RTT ${path.rttMillis} ms`
 
 const tell = (text: string): void => {
   process.stderr.write(`bench real-path: ${text}\n`)

@@ -95,27 +95,45 @@ const killed = 137
 const lookMillis = 2
 const patienceSeconds = 5
 
-/** Starts a program; the scope's end asks it to end by `farewell`, and kills it when it does not. */
+/**
+ * Starts a program; the scope's end asks it to end by `farewell`, and kills it when it does not. When this process exits
+ * before that, as it does at a second signal, it is asked all the same.
+ */
 export const start = (
   name: string,
   [command, ...args]: readonly [string, ...ReadonlyArray<string>],
   farewell: (child: Child) => void = (child) => child.signal("SIGKILL")
 ): Effect.Effect<Child, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => new Child(name, spawn(command, args, { stdio: "pipe" }))),
-    (child) =>
-      Effect.suspend(() => {
-        if (child.isOver) return Effect.void
-        farewell(child)
-        return Effect.asVoid(child.ended).pipe(
-          Effect.timeoutOrElse({
-            duration: patienceSeconds * 1_000,
-            orElse: () =>
-              Effect.andThen(
-                Effect.sync(() => child.signal("SIGKILL")),
-                Effect.asVoid(child.ended)
-              )
-          })
-        )
+  Effect.gen(function* () {
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() => new Child(name, spawn(command, args, { stdio: "pipe" }))),
+      (child) => end(child, farewell)
+    )
+    yield* untilExit(() => farewell(child))
+    return child
+  })
+
+const end = (child: Child, farewell: (child: Child) => void): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (child.isOver) return Effect.void
+    farewell(child)
+    return Effect.asVoid(child.ended).pipe(
+      Effect.timeoutOrElse({
+        duration: patienceSeconds * 1_000,
+        orElse: () =>
+          Effect.andThen(
+            Effect.sync(() => child.signal("SIGKILL")),
+            Effect.asVoid(child.ended)
+          )
       })
+    )
+  })
+
+/** Does this when the process exits while the scope is open. */
+export const untilExit = (leave: () => void): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => process.once("exit", leave)),
+      () => Effect.sync(() => process.off("exit", leave))
+    )
   )

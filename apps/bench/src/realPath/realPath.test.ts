@@ -94,6 +94,13 @@ describe("a run", () => {
     }
   }
 
+  it("does not count when one packet in a hundred was written late", () => {
+    const late = (p99: number) =>
+      judgeRun(clean!, 1, runOf({ ours: whole, rev: { late_us: { p50: 9, p99, max: 9e4 } } }))
+    assert.isTrue(late(2_000).counts)
+    assert.isFalse(late(2_001).counts)
+  })
+
   it("counts with losses of the path", () => {
     assert.isTrue(judgeRun(clean!, 1, runOf({ ours: whole, fwd: { queue_drops: 9, random_drops: 9 } })).counts)
   })

@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { untilExit } from "./child.ts"
 import { UsageError } from "../usageError.ts"
 
 /**
@@ -39,10 +40,13 @@ export const buildTools = (from: string): Effect.Effect<Tools, UsageError, Scope
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "pure-link-path-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+      (folder) => Effect.sync(() => remove(folder))
     )
+    yield* untilExit(() => remove(folder))
     return yield* Effect.try({ try: () => build(from, folder), catch: cannotBuild })
   })
+
+const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })
 
 const build = (from: string, folder: string): Tools => {
   for (const name of readdirSync(from).filter((name) => name.endsWith(".cc"))) {

@@ -72,6 +72,20 @@ describe("Pacer (spec §14.7)", () => {
     assert.isAtLeast(bursts.length, 100)
   })
 
+  it("wakes a paused sender for 1 ms' worth or a whole burst, however short the round trip", () => {
+    for (const [datagrams, rtt, perWake] of [
+      [500, 30, 256],
+      [64, 100, 256],
+      [64, 400, 200],
+      [10, 1_000, 10],
+      [100, 20_000, 6]
+    ] as const) {
+      const fixture = new Fixture(datagrams * datagram, rtt)
+      const [, ...bursts] = fixture.run(0, 200_000, 0)
+      assert.isAtLeast(Math.min(...bursts), perWake, `${datagrams} datagrams per ${rtt} µs`)
+    }
+  })
+
   it("after a rest lets 2 ms' worth go, not all that time would have allowed", () => {
     const fixture = new Fixture(1_000 * datagram, 20_000)
     fixture.burst(0)

@@ -15,9 +15,7 @@ const burstTime: Micros = 2_000
 /** … and at least and at most this many datagrams. */
 const smallestBurst = 10
 const largestBurst = 256
-/**
- * A paused sender is woken for this much time's worth at once, or a quarter of a round trip's, not for every datagram.
- */
+/** A paused sender is woken for this much time's worth at once, or for a burst, not for every datagram. */
 const wakeTime: Micros = 1_000
 
 export class PacedBucket implements Pacer {
@@ -49,7 +47,7 @@ export class PacedBucket implements Pacer {
     this.#fill(now)
     if (this.#room >= this.#datagramSize) return now
     const rate = this.#rate()
-    const worth = Math.max(this.#datagramSize, rate * Math.min(wakeTime, this.#rtt.smoothed / 4))
+    const worth = Math.max(this.#datagramSize, rate * wakeTime)
     const wanted = Math.min(worth, this.#burst(rate))
     this.#promisedAt = now + Math.max(1, Math.ceil((wanted - this.#room) / rate))
     return this.#promisedAt

@@ -1,8 +1,7 @@
-import { readEnough } from "@pure-link/ports"
 import type { Bytes } from "@pure-link/wire"
 import type { StatementSync } from "node:sqlite"
 import { crc32 } from "node:zlib"
-import { type Columns, joined } from "../RecordList.ts"
+import { type Columns, joined } from "../columns.ts"
 import { fail, remedies } from "./failure.ts"
 
 /**
@@ -14,6 +13,9 @@ import { fail, remedies } from "./failure.ts"
 /** A block takes records up to these bounds, at least one. */
 export const blockBytes: Bytes = 262_144
 const blockRecords = 4_096
+
+/** Blocks that have less together are read as one piece: that is worth a copy. */
+const joinedBytes: Bytes = 65_536
 
 /** One read takes no more than these, or one block. */
 const mostRead: Bytes = 1_048_576
@@ -66,18 +68,21 @@ export const bytesBefore = (sizes: Uint32Array, index: number): Bytes => {
 }
 
 /** The columns `first, count, crc, sizes, bytes` and then others, of a row that is an array. */
-export type BlockRow = readonly [first: number, count: number, crc: number, sizes: Uint8Array, bytes: Uint8Array, ...Array<unknown>]
+export type BlockRow = readonly [
+  first: number,
+  count: number,
+  crc: number,
+  sizes: Uint8Array,
+  bytes: Uint8Array,
+  ...Array<unknown>
+]
 
 /**
  * Runs a statement that gives blocks in order, and takes the first that holds record `from` with those that follow it,
- * until there are `enough` bytes. A long record is taken alone. Fails when the first is damaged; what stands before a later damage is given, and the next read
- * begins at it.
+ * until there are `enough` bytes. A long record is taken alone. Fails when the first is damaged; what stands before a
+ * later damage is given, and the next read begins at it.
  */
-export const readBlocks = (
-  statement: StatementSync,
-  from: number,
-  enough: Bytes
-): ReadonlyArray<BlockRow> => {
+export const readBlocks = (statement: StatementSync, from: number, enough: Bytes): ReadonlyArray<BlockRow> => {
   const rows: Array<BlockRow> = []
   let bytes = 0
   let next = from
@@ -114,11 +119,11 @@ export const piecesOf = <P>(
   make: (piece: Block, rows: ReadonlyArray<BlockRow>) => P
 ): ReadonlyArray<P> => {
   const pieces: Array<P> = []
-  for (let index = 0; index < rows.length; ) {
+  for (let index = 0; index < rows.length;) {
     let end = index
     let bytes = 0
     do bytes += rows[end++]![4].length
-    while (end < rows.length && bytes + rows[end]![4].length <= readEnough)
+    while (end < rows.length && bytes + rows[end]![4].length <= joinedBytes)
     const taken = rows.slice(index, end)
     pieces.push(make(joinBlocks(taken), taken))
     index = end
@@ -153,7 +158,6 @@ export const blocksToDelete = (
   }
   return { blocks, last, bytes, isDone: blocks < deletedBlocks }
 }
-
 
 /**
  * Rows of one record each, as files of schema 1 have them, gathered into columns as long as all `keys` count on and the

@@ -1,23 +1,21 @@
 import type { CommitOutcome, RecordNumber, StreamCursor, StreamName } from "@pure-link/wire"
 import type { InputSummary } from "@pure-link/ports"
-import type { DatabaseSync, StatementSync } from "node:sqlite"
-import type { Columns } from "../RecordList.ts"
+import type { DatabaseSync } from "node:sqlite"
 import { type IntentHead, judge } from "../storingRules.ts"
 import { atOneMoment, type FileLimits, inboxApplicationId, type Kind, OwnedDatabase } from "./database.ts"
 import { fail } from "./failure.ts"
-import {
-  type Block,
-  blobOfSizes,
-  blocksToDelete,
-  bytesBefore,
-  checksumOf,
-  cutBlocks,
-  gatherRows,
-  piecesOf,
-  readBlocks,
-  sizesOfBlob
-} from "./blocks.ts"
+import { blocksToDelete, bytesBefore, sizesOfBlob } from "./blocks.ts"
 import { blobOfId, idOfBlob } from "./ids.ts"
+import {
+  type InboxPiece,
+  insertBlocks,
+  type LogExtent,
+  type LogStatements,
+  logTable,
+  migrateLogs,
+  prepareLog,
+  readPieces
+} from "./logTable.ts"
 
 /**
  * An inbox on disk (spec §2.2, §2.3): one log table of blocks per input, the cursor of every generation of every stream,
@@ -79,21 +77,6 @@ export interface InboxProgress {
   readonly transactions: number
 }
 
-/** Records of one input that stand together in the file, and the first of them that was asked for. */
-export interface InboxPiece extends Block {
-  readonly from: number
-  /** Whose the records are, in order: source, number of the first, count. */
-  readonly runs: ReadonlyArray<readonly [source: string, firstNumber: RecordNumber, count: number]>
-}
-
-/** A block holds records of one source; its row is preceded by what every block has. */
-const logTable = (id: number): string => `
-  CREATE TABLE log_${id}(
-    first INTEGER PRIMARY KEY, count INTEGER NOT NULL CHECK (count >= 1), crc INTEGER NOT NULL, sizes BLOB NOT NULL,
-    source INTEGER NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL
-  ) STRICT
-`
-
 export const inboxKind: Kind = {
   name: "inbox",
   applicationId: inboxApplicationId,
@@ -116,22 +99,11 @@ export const inboxKind: Kind = {
         PRIMARY KEY (input, consumer)
       ) STRICT, WITHOUT ROWID;
     `),
-  migrate: (db: DatabaseSync) => {
-    for (const row of db.prepare("SELECT id FROM inputs").all()) {
-      const id = Number(row["id"])
-      db.exec(`ALTER TABLE log_${id} RENAME TO rows_${id}; ${logTable(id)}`)
-      const insert = prepareInsert(db, id)
-      const rows = db.prepare(`SELECT position, source, number, bytes FROM rows_${id} ORDER BY position`)
-      for (const { columns, first, row } of gatherRows(rows, ["position", "number"])) {
-        insertBlocks(insert, first, Number(row["source"]), Number(row["number"]), columns)
-      }
-      db.exec(`DROP TABLE rows_${id}`)
-    }
-  }
+  migrate: migrateLogs
 }
 
 /** An input's log while the file is open. */
-interface Log extends LogStatements {
+interface Log extends LogStatements, LogExtent {
   readonly id: number
   position: number
   /** Held: pruned ones stand before them. */
@@ -409,36 +381,6 @@ const prepareStatements = (db: DatabaseSync) => ({
   `)
 })
 
-type LogStatements = ReturnType<typeof prepareLog>
-
-const prepareLog = (db: DatabaseSync, id: number) => {
-  const oldest = db.prepare(`SELECT first, count, length(bytes) FROM log_${id} WHERE first <= ? ORDER BY first LIMIT ?`)
-  oldest.setReturnArrays(true)
-  return {
-    insert: prepareInsert(db, id),
-    read: prepareInboxRead(db, id),
-    oldest,
-    sizes: db.prepare(`SELECT first, count, sizes FROM log_${id} WHERE first <= ? ORDER BY first DESC LIMIT 1`),
-    delete: db.prepare(`DELETE FROM log_${id} WHERE first <= ?`)
-  }
-}
-
-const prepareInsert = (db: DatabaseSync, id: number): StatementSync =>
-  db.prepare(`INSERT INTO log_${id} VALUES (?, ?, ?, ?, ?, ?, ?)`)
-
-const insertBlocks = (
-  insert: StatementSync,
-  firstPosition: number,
-  source: number,
-  firstNumber: RecordNumber,
-  records: Columns
-): void =>
-  cutBlocks(records, (block, index) => {
-    const { bytes, sizes } = block
-    const blob = blobOfSizes(sizes)
-    insert.run(firstPosition + index, sizes.length, checksumOf(block), blob, source, firstNumber + index, bytes)
-  })
-
 /** A place in a group's columns. */
 interface Place {
   readonly record: number
@@ -469,45 +411,6 @@ const readInboxContents = (db: DatabaseSync): InboxContents => ({
     .all()
     .map((row) => [String(row["input"]), Number(row["last_position"])] as const)
 })
-
-/** How far an input's log has come, if there is one. */
-export const logOf = (db: DatabaseSync, input: string): LogExtent & { readonly id: number } | undefined => {
-  const row = db.prepare("SELECT id, last_position, records FROM inputs WHERE input = ?").get(input)
-  if (row === undefined) return undefined
-  return { id: Number(row["id"]), position: Number(row["last_position"]), records: Number(row["records"]) }
-}
-
-/** The last position, and how many records up to it are held. */
-export interface LogExtent {
-  readonly position: number
-  readonly records: number
-}
-
-export const prepareInboxRead = (db: DatabaseSync, id: number): StatementSync => {
-  const statement = db.prepare(`
-    SELECT first, count, crc, sizes, bytes, sources.source, number
-    FROM log_${id} AS log CROSS JOIN sources ON sources.id = log.source
-    WHERE first >= ifnull((SELECT max(first) FROM log_${id} WHERE first <= ?1), ?1) ORDER BY first
-  `)
-  statement.setReturnArrays(true)
-  return statement
-}
-
-/** The block that holds the first record after a position, with those that follow it until there is enough. */
-export const readPieces = (
-  statement: StatementSync,
-  log: LogExtent,
-  after: number,
-  enough: number
-): ReadonlyArray<InboxPiece> => {
-  const from = Math.max(after, log.position - log.records) + 1
-  const rows = from > log.position ? [] : readBlocks(statement, from, enough)
-  return piecesOf(rows, (piece, taken) => ({
-    ...piece,
-    from: Math.max(from, piece.first),
-    runs: taken.map((row) => [row[5] as string, row[6] as number, row[1]] as const)
-  }))
-}
 
 /** Every input's state, in one read transaction. */
 export const readSummaries = (db: DatabaseSync): ReadonlyArray<InputSummary> =>

@@ -1,7 +1,7 @@
 import type { ProducerPosition } from "@pure-link/ports"
 import type { Id64, Life, RecordNumber, StreamName } from "@pure-link/wire"
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite"
-import type { Columns } from "../RecordList.ts"
+import type { Columns } from "../columns.ts"
 import { atOneMoment, type FileLimits, type Kind, OwnedDatabase, outboxApplicationId } from "./database.ts"
 import { fail, type Failure, FileFailure } from "./failure.ts"
 import { blobOfId, idOfBlob } from "./ids.ts"
@@ -178,7 +178,9 @@ interface Progress {
 type Statements = ReturnType<typeof prepareStatements>
 
 const prepareStatements = (db: DatabaseSync) => {
-  const removedBlocks = db.prepare("SELECT first, count, length(bytes) FROM blocks WHERE first <= ? ORDER BY first LIMIT ?")
+  const removedBlocks = db.prepare(
+    "SELECT first, count, length(bytes) FROM blocks WHERE first <= ? ORDER BY first LIMIT ?"
+  )
   removedBlocks.setReturnArrays(true)
   return {
     insert: prepareInsert(db),

@@ -4,7 +4,8 @@ import type { Carried } from "../Carrier.ts"
 import type { Block } from "../file/blocks.ts"
 import type { FileLimits } from "../file/database.ts"
 import type { Failure } from "../file/failure.ts"
-import type { InboxContents, InboxPiece, InboxProgress, InboxWork } from "../file/inboxFile.ts"
+import type { InboxContents, InboxProgress, InboxWork } from "../file/inboxFile.ts"
+import type { InboxPiece } from "../file/logTable.ts"
 import type { OutboxContents, OutboxProgress, OutboxStream, OutboxWork } from "../file/outboxFile.ts"
 
 /**

@@ -1,7 +1,7 @@
 import { parentPort } from "node:worker_threads"
 import type { Carried } from "../Carrier.ts"
 import { failureOf } from "../file/failure.ts"
-import type { Columns } from "../RecordList.ts"
+import type { Columns } from "../columns.ts"
 import { closing, type Operations, type Reply, type Request } from "./messages.ts"
 
 /**
