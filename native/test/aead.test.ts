@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Aead, load } from "@pure-link/native"
+import { type Aead, type Derivation, load } from "@pure-link/native"
 import { execFileSync } from "node:child_process"
 import { setImmediate } from "node:timers/promises"
 import { setFlagsFromString } from "node:v8"
@@ -15,6 +15,7 @@ import { garbage, seededRandom } from "./garbage.ts"
 
 const { addon } = load()
 const aead = addon?.aead as Aead
+const derivation = addon?.derivation as Derivation
 const material = new Uint8Array(28).fill(1)
 
 setFlagsFromString("--expose-gc")
@@ -41,6 +42,28 @@ describe.skipIf(aead === undefined)("packet keys", () => {
     aead.seal(second, bytes, 0, 0, 0, 1)
     assert.notDeepEqual(bytes, new Uint8Array(16))
     aead.freeKey(second)
+  })
+
+  it("are other keys under the same handle once they were renewed", () => {
+    const owner = {}
+    const handle = aead.createKey(owner, material)
+    const first = new Uint8Array(48)
+    aead.seal(handle, first, 0, 0, 32, 1)
+    const sealed = first.slice()
+    assert.isTrue(aead.open(handle, first, 0, 0, 48, 1))
+    assert.throws(() => aead.renewKey(handle, new Uint8Array(27)), RangeError)
+    aead.renewKey(handle, new Uint8Array(28).fill(2))
+    assert.isFalse(aead.open(handle, sealed, 0, 0, 48, 1))
+    const [renewed, fresh] = [new Uint8Array(48), new Uint8Array(48)]
+    aead.seal(handle, renewed, 0, 0, 32, 1)
+    const other = aead.createKey(owner, new Uint8Array(28).fill(2))
+    aead.seal(other, fresh, 0, 0, 32, 1)
+    aead.freeKey(other)
+    assert.deepStrictEqual(renewed, fresh)
+    aead.renewKey(handle, material)
+    assert.isTrue(aead.open(handle, sealed, 0, 0, 48, 1))
+    aead.freeKey(handle)
+    assert.throws(() => aead.renewKey(handle, material), RangeError)
   })
 
   it("are freed with their owner, or before", async () => {
@@ -112,7 +135,7 @@ describe.skipIf(aead === undefined)("garbage from JavaScript", () => {
   it("throws a TypeError or a RangeError, and changes nothing around the bytes", () => {
     const owner = {}
     let key = aead.createKey(owner, material)
-    const functions = ["seal", "open", "sealTrain", "openAll", "createKey", "freeKey", "keyCount"] as const
+    const functions = ["seal", "open", "sealTrain", "openAll", "createKey", "renewKey", "freeKey", "keyCount"] as const
     const tally = { returned: 0, threw: 0 }
     const random = seededRandom(5)
     const { argument, isIntact } = garbage(random)
@@ -172,6 +195,31 @@ describe.skipIf(aead === undefined)("garbage from JavaScript", () => {
     assert.isAbove(done, 1_000)
     assert.isTrue(around.subarray(0, 1_024).every((byte) => byte === 0xa5))
     assert.isTrue(around.subarray(3_072).every((byte) => byte === 0xa5))
+  })
+
+  it("to derivations throws as well, or fills what it was given to fill", () => {
+    const random = seededRandom(7)
+    const { argument, isIntact } = garbage(random)
+    const functions = ["sha256", "hmac", "expand"] as const
+    const tally = { returned: 0, threw: 0 }
+    for (let i = 0; i < 20_000; i++) {
+      const out = new Uint8Array(random(3) === 0 ? random(64) : 8_200)
+      const values = [argument(), argument(), out, [random(100), random(9_000), -1, 8_160, 8_161][random(5)]]
+      if (random(8) === 0) values[random(4)] = argument()
+      const name = functions[random(3)]!
+      if (name === "sha256") values[1] = out
+      try {
+        ;(derivation[name] as (...values: ReadonlyArray<unknown>) => unknown)(...values)
+        tally.returned++
+      } catch (error) {
+        assert.isTrue(error instanceof TypeError || error instanceof RangeError, `${name}: ${String(error)}`)
+        tally.threw++
+      }
+      if (i % 1_000 === 0) assert.isTrue(isIntact())
+    }
+    assert.isTrue(isIntact())
+    assert.isAbove(tally.threw, 5_000)
+    assert.isAbove(tally.returned, 500)
   })
 
   it("includes bytes that were transferred away or are shared", () => {

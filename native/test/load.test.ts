@@ -152,21 +152,29 @@ describe.skipIf(load().addon === undefined)("building", () => {
 })
 
 describe.skipIf(load().addon === undefined)("a node that does not export its OpenSSL", () => {
-  it("has sockets, and the name that is missing as the reason for no AEAD", () => {
+  const loadWithout = (hidden: string): string => {
     execFileSync(process.execPath, [join(room, "build.mjs"), "--faults"], { stdio: "ignore" })
     const program = `
       import { load } from "@pure-link/native"
       const { addon } = load()
-      console.log(addon.aead, addon.aeadReason, typeof addon.Socket)`
+      console.log(typeof addon.aead, addon.aeadReason, typeof addon.derivation, typeof addon.Socket)`
     const output = execFileSync(process.execPath, ["--input-type=module", "-e", program], {
       cwd: import.meta.dirname,
       encoding: "utf8",
       env: {
         ...process.env,
         PURE_LINK_NATIVE: join(room, "build", "faults", "pure_link.node"),
-        PURE_LINK_HIDDEN_SYMBOL: "EVP_DecryptUpdate"
+        PURE_LINK_HIDDEN_SYMBOL: hidden
       }
     })
-    assert.strictEqual(output.trim(), "undefined EVP_DecryptUpdate function")
+    return output.trim()
+  }
+
+  it("has sockets, and the name that is missing as the reason for no AEAD", () => {
+    assert.strictEqual(loadWithout("EVP_DecryptUpdate"), "undefined EVP_DecryptUpdate object function")
+  }, 120_000)
+
+  it("encrypts natively all the same when only SHA-256 is missing", () => {
+    assert.strictEqual(loadWithout("EVP_DigestUpdate"), "object undefined undefined function")
   }, 120_000)
 })

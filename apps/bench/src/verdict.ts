@@ -1,7 +1,7 @@
 /**
- * The arithmetic of a comparison: medians, the ratio to the floor, and whether a run counts. The floor's own figures on
- * this kind of machine are those of guides/native-io.md; a machine so busy that the floor takes 1.7 times as long says
- * nothing about the link.
+ * The arithmetic of a comparison: medians, the ratio to the floor, and whether a run counts. The guide is what the
+ * floor took on a quiet machine of the kind (docs/bench.md); one so busy that the floor takes 1.7 times as long says nothing
+ * about the link.
  */
 
 export const median = (values: ReadonlyArray<number>): number => {

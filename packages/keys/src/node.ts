@@ -3,7 +3,6 @@ import { ok as assert } from "node:assert/strict"
 import {
   createCipheriv,
   createDecipheriv,
-  createHmac,
   createPrivateKey,
   createPublicKey,
   createSecretKey,
@@ -41,7 +40,7 @@ export const nodeSuite: CryptoSuite = {
   derivation: {
     extract: (salt, inputKeyMaterial) => hmac(salt, inputKeyMaterial),
     expand,
-    sha256: (bytes) => new Uint8Array(hash("sha256", bytes, "buffer"))
+    sha256: (bytes) => sha256(bytes)
   },
   packetKey: (material) => new NodePacketKey(material)
 }
@@ -60,17 +59,43 @@ const importPrivateKey = (raw: Uint8Array): KeyObject => {
 const importPublicKey = (raw: Uint8Array): KeyObject =>
   createPublicKey({ key: Buffer.concat([publicPrefix, raw]), format: "der", type: "spki" })
 
-const hmac = (key: Uint8Array, bytes: Uint8Array): Uint8Array =>
-  new Uint8Array(createHmac("sha256", key).update(bytes).digest())
+const sha256 = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(hash("sha256", bytes, "buffer"))
+
+const blockLength = 64
+const hashLength = 32
+
+/**
+ * RFC 2104 in two calls of node:crypto, at a fifth of what a Hmac object and a key object cost: whoever makes up a run has
+ * one computed here.
+ */
+const hmac = (key: Uint8Array, ...parts: ReadonlyArray<Uint8Array>): Uint8Array<ArrayBuffer> => {
+  const { length } = key
+  if (length > blockLength) return hmac(sha256(key), ...parts)
+  const inner = new Uint8Array(parts.reduce((sum, part) => sum + part.length, blockLength)).fill(0x36, 0, blockLength)
+  const outer = new Uint8Array(blockLength + hashLength).fill(0x5c, 0, blockLength)
+  for (let i = 0; i < length; i++) {
+    inner[i]! ^= key[i]!
+    outer[i]! ^= key[i]!
+  }
+  let offset = blockLength
+  for (const part of parts) {
+    inner.set(part, offset)
+    offset += part.length
+  }
+  outer.set(hash("sha256", inner, "buffer"), blockLength)
+  const digest = sha256(outer)
+  inner.fill(0)
+  outer.fill(0)
+  return digest
+}
 
 /** RFC 5869 §2.3: T(i) = HMAC(key, T(i − 1) ‖ info ‖ i), cut to `length`. */
 function expand(pseudoRandomKey: Uint8Array, info: Uint8Array, length: number): Uint8Array {
-  assert(length <= 255 * 32)
+  assert(length <= 255 * hashLength)
   const out = new Uint8Array(length)
   let block = new Uint8Array(0)
   for (let written = 0, i = 1; written < length; i++) {
-    const digest = createHmac("sha256", pseudoRandomKey).update(block).update(info).update(Uint8Array.of(i)).digest()
-    block = new Uint8Array(digest)
+    block = hmac(pseudoRandomKey, block, info, Uint8Array.of(i))
     out.set(block.subarray(0, length - written), written)
     written += block.length
   }

@@ -278,7 +278,7 @@ export class SenderEpochs {
     const entry =
       index >= 0 ? this.replyRuns.splice(index, 1)[0]! : { replyRun, keys: new Map<Epoch, PacketKey>(), lists: [] }
     this.replyRuns.unshift(entry)
-    if (this.replyRuns.length > replyRunsKept) this.replyRuns.length = replyRunsKept
+    if (this.replyRuns.length > replyRunsKept) for (const key of this.replyRuns.pop()!.keys.values()) key.release()
     return entry
   }
 

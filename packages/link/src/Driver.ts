@@ -16,7 +16,7 @@ import {
 
 /** What the driver calls on a sender machine; `SenderLink` of room `sender` is one. */
 export interface SenderMachine {
-  /** Of its present run; a fresh one, which begins within `pollTransmit` or by LOST in `handleDatagram`, has another. */
+  /** Of its present run; a fresh one, which begins within `pollTrain` or by LOST in `handleDatagram`, has another. */
   readonly runPrefix: number
   handleDatagram(now: Micros, bytes: Uint8Array, start: number, end: number): boolean
   handleTimeout(now: Micros): void

@@ -199,7 +199,12 @@ class Loop {
 
   /** From the socket: datagrams wait, or its timer fired. */
   readonly wakeNow = (): void => {
-    if (this.#restUntil === 0 || this.#now() >= this.#restUntil) this.#latch.openUnsafe()
+    if (!this.#rests) this.#latch.openUnsafe()
+  }
+
+  /** Between busy turns, with a timer armed that ends it. */
+  get #rests(): boolean {
+    return this.#restUntil > 0 && this.#driver.socket === this.#timing && this.#now() < this.#restUntil
   }
 
   /** Turns for ever. The latch is closed before state is read, so that nothing that happens later is missed. */

@@ -13,14 +13,16 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { report } from "../examples/append.ts"
 import { consume } from "../examples/atLeastOnce.ts"
+import { exportLines } from "../examples/batches.ts"
 import { summarize } from "../examples/exactlyOnce.ts"
 import { newKey } from "../examples/newKey.ts"
 import { type Reading, readings } from "../examples/readings.ts"
@@ -132,6 +134,25 @@ describe("docs/library.md", () => {
         yield* Fiber.interrupt(second)
         assert.strictEqual(total(), batch.length)
       })
+    )
+  )
+
+  it.live("exports every reading once, in batches", () =>
+    withHub((send) =>
+      Effect.gen(function* () {
+        const file = join(yield* temporaryFolder, "readings.jsonl")
+        const lines = () => (existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [])
+        const exporting = yield* Effect.forkChild(exportLines(file))
+        yield* send
+        while (lines().length < batch.length) yield* Effect.sleep(1)
+        const input = yield* Input.open(readings)
+        while ((yield* input.position("export")) < batch.length) yield* Effect.sleep(1)
+        yield* Fiber.interrupt(exporting)
+        assert.deepStrictEqual(
+          lines().map((line) => Result.getOrThrow(readings.decode(Buffer.from(line)))),
+          batch
+        )
+      }).pipe(Effect.scoped)
     )
   )
 

@@ -45,7 +45,7 @@ export class Chunk {
     assert(this.end <= this.bytes.length)
   }
 
-  /** The first `count` parts of a frame stand at `end`, and complete as many records; of the first one `before` bytes stand there already. */
+  /** The first `count` parts of a frame complete as many records at `end`; `before` bytes of the first one stood there. */
   appendAll(reader: RecordsReader, count: number, before: Bytes, life: Life): Bytes {
     this.makeRoom(count)
     this.noteLife(life)

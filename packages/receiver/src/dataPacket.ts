@@ -21,6 +21,9 @@ export class DataPacket {
   /** The full number, and the epoch of the key that opened it. */
   number: PacketNumber = 0
   epoch: Epoch = 0
+  /** A key that did not open it under a number, when it was tried with others. */
+  private refusedBy: PacketKey | undefined
+  private refusedNumber: PacketNumber = 0
   /** Its run began with it. */
   startsRun = false
 
@@ -54,6 +57,12 @@ export class DataPacket {
     this.number = number
   }
 
+  /** The packet to be read next was tried with this key and number already; undefined when it was not. */
+  noteRefused(key: PacketKey | undefined, number: PacketNumber): void {
+    this.refusedBy = key
+    this.refusedNumber = number
+  }
+
   get length(): Bytes {
     return this.end - this.start
   }
@@ -72,6 +81,7 @@ export class DataPacket {
 
   /** Opens the body in place, if the tag verifies under this key and number. */
   open(key: PacketKey, epoch: Epoch, number: PacketNumber): boolean {
+    if (key === this.refusedBy && number === this.refusedNumber) return false
     if (!key.open(this.bytes, this.start, this.bodyStart, this.end, number)) return false
     this.number = number
     this.epoch = epoch

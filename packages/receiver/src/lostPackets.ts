@@ -84,7 +84,9 @@ export class LostPackets {
     const bodyStart = writeLostHeader(out, offset, peer.keyId, runPrefix, replyRun)
     const bodyEnd = echo.write(out, bodyStart)
     this.counters.keyDerivations += 1
-    lostKey(this.suite, secret, peer.pair, replyRun).seal(out, offset, bodyStart, bodyEnd, 0)
+    const key = lostKey(this.suite, secret, peer.pair, replyRun)
+    key.seal(out, offset, bodyStart, bodyEnd, 0)
+    key.release()
     this.counters.lostSent += 1
     assert(bodyEnd + tagLength - offset === lostLength)
     return lostLength

@@ -295,9 +295,14 @@ export class Receiver {
   /** A packet that was opened with others: what is asked before opening is asked again, as those before it counted. */
   private handleOfRow(now: Micros, datagrams: DatagramColumns, i: number): boolean {
     const { row, packet } = this
-    if (row.opened[i] === 0) return this.handleOne(now, datagrams, i)
-    const run = row.ofRun
     const number = row.numbers[i]!
+    if (row.opened[i] === 0) {
+      packet.noteRefused(row.key, number)
+      const opened = this.handleOne(now, datagrams, i)
+      packet.noteRefused(undefined, 0)
+      return opened
+    }
+    const run = row.ofRun
     packet.takeOpened(datagrams.bytes, datagrams.starts[i]!, datagrams.ends[i]!, datagrams.from[i]!, number, row.epoch)
     if (run.isGone) return this.drop("unknown run")
     if (!run.replay.accepts(number)) return this.drop("replayed")

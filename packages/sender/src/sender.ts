@@ -288,7 +288,7 @@ export class SenderLink {
     if (!state.refusal.active && state.run.recovery.inFlightCount > 0) state.probeDue = state.backlog.hasUnstored
   }
 
-  /** A deadline came, or any other time: what is due takes effect, and `pollTransmit` may have more to say. */
+  /** A deadline came, or any other time: what is due takes effect, and `pollTrain` may have more to say. */
   handleTimeout(now: Micros): void {
     const { silence, refusal, run, forked } = this.#state
     if (forked) return
@@ -300,21 +300,15 @@ export class SenderLink {
     if (!refusal.active && run.recovery.deadline() <= now) this.#settlement.handleTimeout(now)
   }
 
-  /** When to call `handleTimeout` and `pollTransmit` again, if nothing else happens before. */
+  /** When to call `handleTimeout` and `pollTrain` again, if nothing else happens before. */
   deadline(): Micros {
-    const {
-      silence,
-      refusal,
-      run: { recovery, epochs },
-      backlog,
-      forked,
-      waitsForPeer,
-      questionAt
-    } = this.#state
-    if (forked) return never
-    const always = Math.min(silence.reportAt, epochs.expiresAt)
+    const state = this.#state
+    if (state.forked) return never
+    const { silence, refusal, run, backlog } = state
+    const always = Math.min(silence.reportAt, run.epochs.expiresAt)
     if (refusal.active) return Math.min(always, backlog.queue.records > 0 ? refusal.tryAt : never)
-    return Math.min(always, recovery.deadline(), this.#transmitter.wakeAt, waitsForPeer ? questionAt : never)
+    const questionAt = state.waitsForPeer ? state.questionAt : never
+    return Math.min(always, run.recovery.deadline(), this.#transmitter.wakeAt, questionAt)
   }
 
   /**

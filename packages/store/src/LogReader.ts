@@ -11,8 +11,6 @@ interface FetchedLog extends Fetched {
   readonly runs: RunList
   /** Takes back the buffers of a piece that was just written, when nobody reads it any more. */
   readonly release?: () => void
-  /** Views of it were given away: it is not released before its records are pruned. */
-  wasRead: boolean
 }
 
 /** Of what was just written, so much is at hand for readers that keep up with it. */
@@ -38,10 +36,7 @@ export class LogReader<E> {
       const from = Math.max(after, this.#pruned) + 1
       return Effect.map(this.#reader.read(from, most), ({ bytes, parts, sizes }): InboxBatch => {
         const runs: Array<InboxRun> = []
-        for (const { count, fetched, from } of parts) {
-          fetched.runs.slice(from, count, runs)
-          fetched.wasRead = true
-        }
+        for (const { count, fetched, from } of parts) fetched.runs.slice(from, count, runs)
         return { firstPosition: parts[0]?.from ?? from, bytes, sizes, runs }
       })
     })
@@ -55,7 +50,7 @@ export class LogReader<E> {
     while (bytes > mostAtHand || atHand.length > piecesAtHand) {
       const oldest = atHand.shift()!
       bytes -= oldest.piece.end
-      if (!oldest.wasRead) oldest.release?.()
+      if (!oldest.wasRead) oldest.release?.() // views that were given away last until their records are pruned
     }
   }
 

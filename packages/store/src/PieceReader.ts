@@ -15,6 +15,8 @@ export interface Fetched {
   readonly piece: Piece
   /** The record of it that was asked for, or the first after that if it is gone. */
   readonly from: number
+  /** Views of it were given away. */
+  wasRead: boolean
 }
 
 /** Records that were read, and where they stood: `count` from `from` on in each piece. */
@@ -28,7 +30,7 @@ const mostKept: Bytes = 2 * 1_048_576
 /** A block of an outbox, fetched for the sake of a record. */
 export const fetchedBlock =
   (from: number) =>
-  (block: Block): Fetched => ({ piece: new Piece(block.first, block), from: Math.max(from, block.first) })
+  (block: Block): Fetched => ({ piece: new Piece(block.first, block), from: Math.max(from, block.first), wasRead: false })
 
 export class PieceReader<F extends Fetched, E> {
   readonly #fetch: (from: number, enough: Bytes) => Effect.Effect<ReadonlyArray<F>, E>
@@ -54,6 +56,8 @@ export class PieceReader<F extends Fetched, E> {
     const step: Effect.Effect<Found<F>, E> = Effect.suspend(() => {
       const kept = this.#find(next)
       if (kept !== undefined) return take(kept)
+      // A copy of the little there is so far: while the next piece is fetched, its room may be used again.
+      if (views.length > 0) views.splice(0, views.length, joined(views))
       return Effect.flatMap(this.#fetch(next, Math.max(readEnough, rest().bytes)), (pieces) => {
         const [fetched] = pieces
         const isNext = fetched === undefined || fetched.from === next
@@ -66,6 +70,7 @@ export class PieceReader<F extends Fetched, E> {
     const take = (fetched: F | undefined): Effect.Effect<Found<F>, E> => {
       const view = fetched?.piece.cut(next - fetched.piece.first, rest(), views.length === 0)
       if (fetched === undefined || view === undefined || view.sizes.length === 0) return Effect.succeed(found())
+      fetched.wasRead = true
       parts.push({ fetched, from: next, count: view.sizes.length })
       views.push(view)
       next += view.sizes.length

@@ -76,7 +76,7 @@ export const cpu: Command = {
   flags,
   notes:
     "records_per_s, cpu_us_per_record and what follows are medians; `runs` has every measurement. With --floor,\n" +
-    "`counts` is false when the floor itself took more than 1.7 times what guides/native-io.md has for it.",
+    "`counts` is false when the floor itself took more than 1.7 times what docs/bench.md has for it.",
   prepare: (given) => {
     const options = read(given)
     return () => measure(options)

@@ -117,6 +117,26 @@ export const cryptoSuiteContract = (suite: CryptoSuite, { isFast }: { readonly i
       assert.isTrue(packetKey.open(sealed, 0, 12, sealed.length, 7))
     })
 
+    it("gives a key no more service after its release, and the next key its own", () => {
+      const slot = new Uint8Array(40)
+      for (let i = 0; i < 100; i++) {
+        const key = suite.packetKey(counting(i, 28))
+        const other = suite.packetKey(counting(i + 1, 28))
+        const packet = random(i, 60)
+        const twin = packet.slice()
+        key.seal(packet, 0, 12, 44, i)
+        nobleSuite.packetKey(counting(i, 28)).seal(twin, 0, 12, 44, i)
+        assert.deepStrictEqual(packet, twin)
+        assert.isFalse(other.open(packet, 0, 12, 60, i))
+        assert.isTrue(key.open(packet, 0, 12, 60, i))
+        key.release()
+        key.release()
+        assert.throws(() => key.seal(slot, 0, 12, 24, i + 1))
+        assert.throws(() => key.open(twin, 0, 12, 60, i))
+        if (i % 3 > 0) other.release()
+      }
+    })
+
     it("uses all 53 bits of the number", () => {
       const packetKey = suite.packetKey(counting(1, 28))
       const numbers = [0, 1, 255, 256, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 40 + 3, 2 ** 52, 2 ** 53 - 1]

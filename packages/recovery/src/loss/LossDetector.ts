@@ -22,7 +22,7 @@ export interface LossDetector {
   ): Micros
   /**
    * A flight declared lost was acknowledged after all, `age` after it was sent and `depth` numbers below the largest
-   * acknowledged.
+   * that answers before had acknowledged.
    */
   handleLate(depth: number, age: Micros, rtt: RoundTripTime): void
   /** Losses made the window shrink: one more congestion event. */

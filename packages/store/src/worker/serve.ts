@@ -19,8 +19,16 @@ export interface Served<O extends Operations<O>> {
   readonly close: () => void
 }
 
+/**
+ * glibc gives the end of its heap back to the kernel as soon as 128 KiB of it are free, and asks for it again at the next
+ * block: to fault the same pages in each time cost more than all the rest. It learns how large blocks are from the first
+ * that it frees (docs/measurements/stores.md).
+ */
+const teachAllocator = (): void => void new ArrayBuffer(4 * 1_048_576).transfer(0)
+
 export const serve = <O extends Operations<O>>(open: () => Served<O>): void => {
   const port = parentPort!
+  teachAllocator()
   const answer = (id: number, run: () => readonly [reply: unknown, transfer: Transferables]): boolean => {
     try {
       const [reply, transfer] = run()

@@ -115,17 +115,20 @@ export const writeRecordsHeader = (
   endsRecord: boolean
 ): number => {
   assert(count >= 1 && count <= partsInFrame, "RECORDS of 1 to 32 parts")
-  let longest = 0
-  for (let i = 0; i < count; i++) longest = Math.max(longest, lengths[i]!)
-  const wide = longest > 255
-  out[offset] = FrameType.records | (endsRecord ? endsBit : 0) | (wide ? wideBit : 0) | (count - 1)
   writeUint32(out, offset + 1, firstDelta)
-  let at = writeUint16(out, offset + 5, partOffset)
+  const start = writeUint16(out, offset + 5, partOffset)
+  // Most are narrow: they are written so, and again if one turns out to be long.
+  let bits = 0
   for (let i = 0; i < count; i++) {
-    if (wide) at = writeUint16(out, at, lengths[i]!)
-    else out[at++] = lengths[i]!
+    const length = lengths[i]!
+    bits |= length
+    out[start + i] = length
   }
-  return at
+  const wide = bits > 255
+  out[offset] = FrameType.records | (endsRecord ? endsBit : 0) | (wide ? wideBit : 0) | (count - 1)
+  if (!wide) return start + count
+  for (let i = 0; i < count; i++) writeUint16(out, start + 2 * i, lengths[i]!)
+  return start + 2 * count
 }
 
 /** The offset after the RECORDS at `start`, or `malformed`, as its codec says it. */
