@@ -89,7 +89,7 @@ const compiler = () => {
   if (process.env.CXX) return process.env.CXX.split(" ")
   const directories = (process.env.PATH ?? "").split(delimiter)
   const found = ["c++", "g++", "clang++"].find((name) => directories.some((path) => existsSync(join(path, name))))
-  if (!found) throw new Reason("no C++ compiler found (c++, g++ or clang++); install one and run `npm rebuild`")
+  if (!found) throw new Reason("no C++ compiler found (c++, g++ or clang++); install one and run `npm run rebuild -w native`")
   return [found]
 }
 

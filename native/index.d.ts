@@ -1,3 +1,4 @@
+/** The addon as index.js loads it: each part of it has its types in a file of its own. */
 import type { AeadAddon } from "./aead.d.ts"
 import type { DerivationAddon } from "./derivation.d.ts"
 import type { SocketAddon } from "./socket.d.ts"

@@ -51,6 +51,13 @@ export const sources: ReadonlyArray<Source> = ["packages", "apps", "native", "te
   .filter((path) => path.endsWith(".ts"))
   .map(read)
 
+/** The C++ of the addon, and the JavaScript that builds and loads it. */
+export const nativeSources: ReadonlyArray<{ readonly path: string; readonly text: string }> = filesUnder(
+  join(root, "native")
+)
+  .filter((path) => /\.(cc|h|mjs|js)$/.test(path))
+  .map((path) => ({ path: relative(root, path), text: readFileSync(path, "utf8") }))
+
 /** All Markdown below docs, and the README. */
 export const documents: ReadonlyArray<{ readonly path: string; readonly text: string }> = [
   join(root, "README.md"),

@@ -11,7 +11,7 @@ import type { Bytes } from "@pure-link/wire"
  * A short record holds what fits. All numbers are little-endian.
  */
 
-export const timeOffset = 4
+const timeOffset = 4
 export const timeEnd = 12
 
 /** About this much is handed over at a time. */

@@ -81,7 +81,7 @@ export class BodyReader {
    */
   isSettled(run: ReceiverRun, number: number, epoch: number): boolean {
     const stream = this.streamOf(run)
-    if (stream === undefined || !run.knowsLivesOf(number) || !run.knowsLivesOf(Number.MAX_SAFE_INTEGER)) return false
+    if (stream === undefined || !run.knowsLivesFrom(number)) return false
     return epoch >= 1 && stream.isCarriedBy(run.stream!.generation, run.order) && stream.assembly.isInLast(run.lives)
   }
 

@@ -152,6 +152,11 @@ export class ReceiverRun {
     return number <= this.livesKnownThrough || number >= this.livesKnownFrom
   }
 
+  /** The same for this packet and all later ones. */
+  knowsLivesFrom(number: PacketNumber): boolean {
+    return number >= this.livesKnownFrom
+  }
+
   /** The sender proved, in this packet, that it heard an answer of this life: it repeats STREAM until that is answered. */
   handleReplyRunKnown(number: PacketNumber): void {
     this.livesKnownFrom = Math.min(this.livesKnownFrom, number)

@@ -30,7 +30,11 @@ const mostKept: Bytes = 2 * 1_048_576
 /** A block of an outbox, fetched for the sake of a record. */
 export const fetchedBlock =
   (from: number) =>
-  (block: Block): Fetched => ({ piece: new Piece(block.first, block), from: Math.max(from, block.first), wasRead: false })
+  (block: Block): Fetched => ({
+    piece: new Piece(block.first, block),
+    from: Math.max(from, block.first),
+    wasRead: false
+  })
 
 export class PieceReader<F extends Fetched, E> {
   readonly #fetch: (from: number, enough: Bytes) => Effect.Effect<ReadonlyArray<F>, E>

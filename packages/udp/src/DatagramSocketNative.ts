@@ -35,7 +35,7 @@ export interface NativeDatagramOptions {
 }
 
 export const nativeDefaults: NativeDatagramOptions = {
-  receiveBufferBytes: 4_194_304,
+  receiveBufferBytes: 16_777_216,
   sendBufferBytes: 4_194_304,
   sendQueueBytes: 1_048_576,
   receiveSlots: 8,

@@ -117,9 +117,15 @@ const runReal = (
   Effect.gen(function* () {
     const runs: Array<JudgedRun> = []
     const counting = (): number => runs.filter(({ counts }) => counts).length
-    while (counting() < needed && runs.length < needed + mostRepeated) {
-      const seed = runs.length + 1
-      const judged = judgeRun(row, seed, yield* realRun({ tools, row, seed, fallback }))
+    let failures = 0
+    for (let seed = 1; counting() < needed && seed <= needed + mostRepeated; seed++) {
+      const result = yield* Effect.result(realRun({ tools, row, seed, fallback }))
+      if (result._tag === "Failure") {
+        tell(`${titleOf(row)}: ${result.failure.message}`)
+        if (++failures > mostRepeated) return yield* Effect.fail(result.failure)
+        continue
+      }
+      const judged = judgeRun(row, seed, result.success)
       runs.push(judged)
       const { value, why } = judged
       tell(`${titleOf(row)}, run ${counting()} of ${needed}: ${value}${why === null ? "" : `, does not count: ${why}`}`)

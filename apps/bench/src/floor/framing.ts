@@ -13,7 +13,7 @@ import { datagramBytes, headerBytes, tagBytes } from "./floor.ts"
  * After a header of 12 B. All numbers are little-endian.
  */
 
-export const bodyOffset = headerBytes
+const bodyOffset = headerBytes
 export const tableOffset = bodyOffset + 10
 const room = datagramBytes - tagBytes - tableOffset
 const endsRecord = 0x8000

@@ -1,13 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { realPath } from "../commands/realPath.ts"
 import { readFlags } from "../flags.ts"
+import { Pattern } from "../pattern.ts"
 import { UsageError } from "../usageError.ts"
 import type { SendReport } from "../ends/sendEnd.ts"
 import type { DirectionCounters } from "./emulator.ts"
 import { pathArguments } from "./emulator.ts"
 import { sentPackets } from "./namespace.ts"
 import type { RealRun } from "./realRun.ts"
-import { outboxMib, type Row, rowsOf } from "./rows.ts"
+import { outboxMib, recordBytes, type Row, rowsOf } from "./rows.ts"
 import { meanOfSeconds, shareOf } from "./series.ts"
 import { simArguments } from "./simRun.ts"
 import { judgeRow, judgeRun } from "./verdict.ts"
@@ -65,10 +66,13 @@ describe("rows", () => {
     assert.include(simArguments(row!, 1).join(" "), "--tcp 1")
   })
 
-  it("have an outbox of more than all that is under way", () => {
-    const [row] = rowsOf(["clean"], [100], undefined)
-    const bytesOfPathAndQueue = (2 * 50e6 * 0.1) / 8
-    assert.isAbove(outboxMib(row!.path) * 1_048_576, 2 * bytesOfPathAndQueue)
+  it("have an outbox of more than all that is under way and several batches of the feed", () => {
+    for (const rtt of [20, 100]) {
+      const [row] = rowsOf(["clean"], [rtt], undefined)
+      const bytesOfPathAndQueue = (2 * 50e6 * rtt) / 8e3
+      const { bytes } = new Pattern(recordBytes)
+      assert.isAbove(outboxMib(row!.path) * 1_048_576, bytesOfPathAndQueue + 4 * bytes.length)
+    }
   })
 })
 

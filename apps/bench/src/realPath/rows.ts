@@ -60,6 +60,9 @@ export const rowsOf = (
     })
   )
 
+/** What the sender's feed hands over at once comes on top, several times: or it would wait for all of one to be STORED. */
+const batchesMib = 6
+
 /** Some round trips of the path, so that the sender never waits for its feed: as the simulator's outbox. */
 export const outboxMib = ({ rateMbit, rttMillis }: PathSettings): number =>
-  Math.max(2, Math.ceil(((rateMbit / 8) * (4 * rttMillis + 100)) / 1_000))
+  batchesMib + Math.ceil(((rateMbit / 8) * (4 * rttMillis + 100)) / 1_000)

@@ -21,7 +21,7 @@ const joinedBytes: Bytes = 65_536
 const mostRead: Bytes = 1_048_576
 const mostRecords = 65_536
 
-/** A row; sizes are integers of 32 bits, the lowest byte first. */
+/** A row; sizes are integers of 32 bits, the lowest byte first, as all machines that Node serves have them. */
 export interface Block extends Columns {
   readonly first: number
 }
