@@ -82,6 +82,8 @@ export class BodyReader {
   isSettled(run: ReceiverRun, number: number, epoch: number): boolean {
     const stream = this.streamOf(run)
     if (stream === undefined || !run.knowsLivesFrom(number)) return false
+    const last = run.lives.at(-1)
+    if (last === undefined || !mayFollow(stream.assembly.n, stream.life, last)) return false
     return epoch >= 1 && stream.isCarriedBy(run.stream!.generation, run.order) && stream.assembly.isInLast(run.lives)
   }
 

@@ -12,7 +12,7 @@ export class Chunk {
   start: Bytes = 0
   /** Where the bytes of the last complete record end. */
   end: Bytes = 0
-  /** The sizes of all records ever appended; the first `stored` of them are stored. */
+  /** The sizes of the records appended; the first `stored` of them are stored, and give way when there is no more room. */
   private sizes: Uint32Array
   private total = 0
   private stored = 0
@@ -57,12 +57,17 @@ export class Chunk {
     return bytes
   }
 
+  /**
+   * Makes room for the sizes of more records, in place of those that are stored: a chunk of short records may never be empty
+   * when a commit ends. The former array stays as it is, because a batch under way may share it.
+   */
   private makeRoom(records: number): void {
-    const { length } = this.sizes
-    if (this.total + records <= length) return
-    const larger = new Uint32Array(Math.max(2 * length, this.total + records))
-    larger.set(this.sizes)
-    this.sizes = larger
+    const { count, sizes } = this
+    if (this.total + records <= sizes.length) return
+    this.sizes = new Uint32Array(Math.max(sizes.length, 2 * count, count + records))
+    this.sizes.set(sizes.subarray(this.stored, this.total))
+    this.total = count
+    this.stored = 0
   }
 
   private noteLife(life: Life): void {
@@ -115,6 +120,10 @@ export class Chunk {
     this.stored += released
     this.first += released
     this.start += bytes
+    while (this.lives.length > 1 && this.lifeStarts[1]! <= this.first) {
+      this.lifeStarts.shift()
+      this.lives.shift()
+    }
     return bytes
   }
 }
