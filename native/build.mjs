@@ -89,7 +89,8 @@ const compiler = () => {
   if (process.env.CXX) return process.env.CXX.split(" ")
   const directories = (process.env.PATH ?? "").split(delimiter)
   const found = ["c++", "g++", "clang++"].find((name) => directories.some((path) => existsSync(join(path, name))))
-  if (!found) throw new Reason("no C++ compiler found (c++, g++ or clang++); install one and run `npm run rebuild -w native`")
+  if (!found)
+    throw new Reason("no C++ compiler found (c++, g++ or clang++); install one and run `npm run rebuild -w native`")
   return [found]
 }
 
@@ -156,19 +157,26 @@ const build = async (name, force) => {
   console.log(`@pure-link/native: built ${binary}`)
 }
 
+/** Where nothing can be written there is no reason to be read either, and an install goes on all the same. */
+const noteReason = (reason) => {
+  try {
+    if (isInstall) rmSync(join(buildDirectory, binaryName), { force: true }) // of older sources
+    mkdirSync(buildDirectory, { recursive: true })
+    writeFileSync(reasonFile, `${reason}\n`)
+  } catch (error) {
+    console.warn(`@pure-link/native: ${buildDirectory} cannot be written: ${error.message}`)
+  }
+}
+
 const asked = process.argv.slice(2)
 const name = ["prebuild", "faults", "sanitize"].find((variant) => asked.includes(`--${variant}`)) ?? "install"
 const reasonFile = join(buildDirectory, "reason.txt")
 try {
-  if (name === "install") rmSync(reasonFile, { force: true })
   await build(name, asked.includes("--force"))
+  if (name === "install") rmSync(reasonFile, { force: true })
 } catch (error) {
   const reason = error instanceof Reason ? error.message : String(error)
   console.warn(`@pure-link/native: not built: ${reason}. The link runs on node:dgram and node:crypto.`)
   if (asked.length > 0) process.exitCode = 1
-  if (name === "install") {
-    if (isInstall) rmSync(join(buildDirectory, binaryName), { force: true }) // of older sources
-    mkdirSync(buildDirectory, { recursive: true })
-    writeFileSync(reasonFile, `${reason}\n`)
-  }
+  if (name === "install") noteReason(reason)
 }

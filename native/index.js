@@ -2,6 +2,7 @@
  * Finds the addon: the binary built at install, else the one of an optional platform package, else none, and then why.
  * PURE_LINK_NATIVE=off asks for none; any other value is the path of a binary (sanitizer and test builds).
  */
+import { resolve } from "node:path"
 import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { fileURLToPath } from "node:url"
@@ -17,7 +18,7 @@ export const load = () => (found ??= find())
 const find = () => {
   const asked = process.env.PURE_LINK_NATIVE
   if (asked === "off") return { reason: "turned off by PURE_LINK_NATIVE=off" }
-  if (asked) return attempt(asked)
+  if (asked) return attempt(resolve(asked))
   const own = at("build/pure_link.node")
   const built = existsSync(own) ? attempt(own) : { reason: whyNotBuilt() }
   if (built.addon) return built

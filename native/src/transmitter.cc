@@ -10,6 +10,7 @@
 namespace {
 
 constexpr size_t kMostBytes = 65'507;    // of one message, headers excluded
+constexpr unsigned kBatchesRefused = 64;  // without the refused address, after which it is tried again
 constexpr unsigned kPatience = 8;        // messages refused in a row, after which the rest of a batch is given up
 constexpr unsigned kFlushedBatches = 8;  // per turn of the loop
 
@@ -96,12 +97,20 @@ int Transmitter::Dispatch(size_t count, const Peer& to, size_t* done) {
   batch.name = &name;
   batch.nameLength = to.port == 0 ? 0 : WriteSockaddr(to, family_, &name);
   batch.gso = true;
-  batch.source = to.HasLocal() && (memcmp(to.local, refusedSource_.local, sizeof to.local) != 0 ||
-                                   to.localScope != refusedSource_.localScope);
+  batch.source = to.HasLocal() && !IsRefused(to);
   if (batch.nameLength == 0) Lose(&batch, count, EINVAL);
   const Outcome outcome = Transmit(&batch);
   *done = batch.next;
   return outcome == Outcome::kDead ? -deathError_ : 0;
+}
+
+// Whether the address to leave from was refused; now and then it is tried again, as it may have come back.
+bool Transmitter::IsRefused(const Peer& to) {
+  const bool isRefused = memcmp(to.local, refusedSource_.local, sizeof to.local) == 0 &&
+                         to.localScope == refusedSource_.localScope;
+  if (!isRefused || ++batchesRefused_ < kBatchesRefused) return isRefused;
+  refusedSource_ = {};
+  return false;
 }
 
 Transmitter::Outcome Transmitter::Transmit(Batch* batch) {
@@ -178,11 +187,15 @@ Transmitter::Outcome Transmitter::StepDown(Batch* batch, size_t failed) {
   const Outcome outcome = Transmit(&plainer);
   batch->next += plainer.next;
   batch->sent += plainer.sent;
+  // Kernels before 6.14 refuse a train above the path's MTU as they refuse one that the device cannot cut.
+  const bool wasLength = plainer.tooLong < batch->tooLong;
+  batch->tooLong = plainer.tooLong;
   const bool wasSource = batch->source && !plainer.source && plainer.sent > 0;
   if (wasSource) {
     refusedSource_ = *batch->to;
+    batchesRefused_ = 0;
     batch->source = false;
-  } else if (failed > 1 && plainer.sent > 0 && segments_ != 0) {
+  } else if (failed > 1 && plainer.sent > 0 && segments_ != 0 && !wasLength) {
     segments_ = 0;
     counters_->Add(kStepDowns, 1);
   }

@@ -48,6 +48,7 @@ class Transmitter {
   Outcome Transmit(Batch* batch);
   Outcome Settle(Batch* batch, size_t failed, int error);
   Outcome SettleTooLong(Batch* batch, size_t failed);
+  bool IsRefused(const Peer& to);
   Outcome StepDown(Batch* batch, size_t failed);
   void Lose(Batch* batch, size_t count, int error);
   unsigned BuildMessages(const Batch& batch);
@@ -65,6 +66,7 @@ class Transmitter {
   int family_ = AF_INET;
   int segments_ = 0;  // most of one message; 0: GSO is off
   int deathError_ = 0;
+  unsigned batchesRefused_ = 0;  // that went without it since
   Peer refusedSource_ = {};  // its local address is none that the kernel takes
   iovec datagrams_[kMostDatagrams];
   iovec parts_[kMostDatagrams];

@@ -53,7 +53,7 @@ export interface ChunkLimits {
 /**
  * Consecutive records of an input as they are stored, not decoded: record `firstPosition + i` is the `sizes[i]` bytes
  * after those before it; `runs` says whose they are and which. The bytes are valid until these records are pruned: copy
- * what is kept longer.
+ * what is kept longer, as by an output that they are appended to.
  */
 export interface Batch {
   readonly firstPosition: number

@@ -49,8 +49,8 @@ export interface Output<A> {
   readonly appendAll: (values: ReadonlyArray<A>, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**
    * Appends records that are encoded already, in one transaction: record `i` is the `sizes[i]` bytes after those before
-   * it. They must be what the stream type would encode; nothing checks it. Both arrays are handed over, not copied: nobody
-   * may change them afterwards. Without records, only the producer's position is stored.
+   * it. They must be what the stream type would encode; nothing checks it. Both arrays are handed over, not copied, and kept
+   * until they are STORED: nobody may change them afterwards. Without records, only the producer's position is stored.
    */
   readonly appendBatch: (records: RecordBytes, from?: ProducerPosition) => Effect.Effect<Receipt, AppendError>
   /**

@@ -4,6 +4,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { content } from "../test/scriptedPeer.ts"
 import { Assembly } from "./assembly.ts"
+import { Chunk } from "./chunk.ts"
 import { Verdict } from "./verdict.ts"
 import { ByteRanges } from "./byteRanges.ts"
 import { MemoryShare, ReceiverMemory } from "./memory.ts"
@@ -323,6 +324,34 @@ describe("assembly", () => {
     assert.isFalse(assembly.isHolding)
     assert.strictEqual(wholes(assembly, 8, [content(8, 5)]), Verdict.kept)
     assert.deepStrictEqual(storeAll(assembly), [content(8, 5)])
+  })
+})
+
+describe("a chunk that is never empty", () => {
+  it("keeps sizes and lives of what is not stored only, and those of the batch under way as they are", () => {
+    const chunk = new Chunk(1, new Uint8Array(20_000), new Uint32Array(16))
+    const lifeOfRecord = (number: number): Life => ({ life: BigInt(1 + Math.floor(number / 50)), first: 1 })
+    let appended = 0
+    const append = () => chunk.append(++appended % 3, lifeOfRecord(appended))
+    for (let i = 0; i < 20; i++) append()
+    while (appended < 10_000) {
+      const { batch, lives } = chunk.batch(1_000)
+      const { first } = batch
+      const last = first + batch.sizes.length - 1
+      assert.deepStrictEqual(
+        lives.map(({ life }) => life),
+        [...new Set([lifeOfRecord(first).life, lifeOfRecord(last).life])]
+      )
+      for (let i = 0; i < 20; i++) append()
+      assert.deepStrictEqual(
+        [...batch.sizes],
+        Array.from(batch.sizes, (_, i) => (first + i) % 3)
+      )
+      chunk.release(last)
+      assert.strictEqual(chunk.sizeOf(appended), appended % 3)
+      assert.strictEqual(chunk.lifeOf(last + 1).life, lifeOfRecord(last + 1).life)
+      assert.isAtMost(chunk.spareSizes.length, 64)
+    }
   })
 })
 

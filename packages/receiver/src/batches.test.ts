@@ -3,7 +3,18 @@
  * datagrams, one in batches and one by one.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { begun, content, ping, ScriptedPeer, World } from "../test/scriptedPeer.ts"
+import { keyPair } from "@pure-link/keys"
+import {
+  begun,
+  content,
+  frameOf,
+  lifeA,
+  lifeB,
+  ping,
+  ScriptedPeer,
+  storedContents,
+  World
+} from "../test/scriptedPeer.ts"
 
 /** Numbers of a seed, both bounds included (mulberry32). */
 const between = (seed: number) => {
@@ -64,6 +75,18 @@ const columns = (datagrams: ReadonlyArray<Datagram>) => {
   const bytes = new Uint8Array(end)
   for (const [i, datagram] of datagrams.entries()) bytes.set(datagram.bytes, starts[i]!)
   return { bytes, starts, ends, from: datagrams.map(({ peer }) => peer.from) }
+}
+
+/** Two live runs of one peer whose packets look alike. */
+const runsOfEqualPrefix = () => {
+  const made = new World({}, 3)
+  const identity = keyPair(made.suite, made.entropy)
+  const runs = [
+    new ScriptedPeer(made, { source: "a", identity, run: 0x1234567800000001n }).allowed(),
+    new ScriptedPeer(made, { source: "b", identity, run: 0x1234567800000002n })
+  ] as const
+  for (const run of runs) run.start()
+  return { made, runs }
 }
 
 /** What can be seen of a receiver: counters, events, what is stored, and what it sends. */
@@ -128,5 +151,71 @@ describe("a batch of packets (spec §10.1)", () => {
     made.receiver.handleBatch(made.now, batch, 0, 2)
     made.receiver.revoke(peer.identity.publicKey)
     assert.strictEqual(made.receiver.handleBatch(made.now, batch, 2, 3), 0)
+  })
+
+  it("leaves packets to the run that opened them when one of a run with equal prefix is among them", () => {
+    const { made, runs } = runsOfEqualPrefix()
+    const [a, b] = runs
+    const packets = [
+      a.seal([a.records(1, content(1, 20))]),
+      a.seal([a.records(2, content(2, 20))]),
+      b.seal([b.records(1, content(101, 20), content(102, 20))], { number: 3 }),
+      a.seal([a.records(3, content(3, 20))]),
+      a.seal([a.records(4, content(4, 20))])
+    ]
+    const batch = columns(packets.map((bytes) => ({ bytes, peer: a })))
+    assert.strictEqual(made.receiver.handleBatch(made.now, batch, 0, packets.length), 5)
+    made.store()
+    const ofSource = (name: string) => made.inbox.records.filter((record) => record.name === name)
+    assert.deepStrictEqual(
+      ofSource("a>orders").map(({ bytes }) => bytes),
+      [1, 2, 3, 4].map((number) => content(number, 20))
+    )
+    assert.deepStrictEqual(
+      ofSource("b>orders").map(({ bytes }) => bytes),
+      [101, 102].map((number) => content(number, 20))
+    )
+  })
+
+  it("asks no run for an epoch of another whose bits are the same", () => {
+    const { made, runs } = runsOfEqualPrefix()
+    const [a, b] = runs
+    while (a.epochs.epoch < 16) {
+      made.now += 20_000_000
+      a.send([a.offer()])
+      const { epoch, echo, publicKey } = frameOf(a.answers().at(-1)!, "Accept")!
+      assert.isTrue(a.epochs.handleAccept(made.now, epoch, echo, publicKey))
+      a.send([ping])
+      a.answers()
+    }
+    const packets = [1, 2, 3].map((number) => a.seal([a.records(number, content(number, 20))]))
+    packets.splice(2, 0, b.seal([b.records(1, content(101, 20))], { number: 60 }))
+    const batch = columns(packets.map((bytes) => ({ bytes, peer: a })))
+    assert.strictEqual(made.receiver.handleBatch(made.now, batch, 0, packets.length), 4)
+    made.store()
+    assert.strictEqual(made.inbox.records.length, 4)
+  })
+
+  it("finds the fork in a record that goes on where another run's list ended (spec §8.4)", () => {
+    const made = new World()
+    const lives = (first: number) => [
+      { life: lifeA, first: 1 },
+      { life: lifeB, first }
+    ]
+    const honest = new ScriptedPeer(made, { lives: lives(5) }).allowed()
+    const forked = new ScriptedPeer(made, { lives: lives(3) }).allowed()
+    honest.start()
+    honest.send([honest.records(1, content(1, 9), content(2, 9))])
+    made.store()
+    forked.start()
+    honest.send([honest.records(3, content(3, 9), content(4, 9))])
+    made.store()
+    honest.send([honest.records(5, content(5, 9))])
+    made.transmit()
+    const packets = [[ping], [ping], [forked.records(6, content(6, 9))]].map((frames) => forked.seal(frames))
+    const batch = columns(packets.map((bytes) => ({ bytes, peer: forked })))
+    made.receiver.handleBatch(made.now, batch, 0, packets.length)
+    made.store()
+    assert.strictEqual(storedContents(made).length, 5)
   })
 })

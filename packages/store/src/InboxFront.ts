@@ -216,13 +216,17 @@ export const makeInbox = Effect.fnUntraced(function* (
     acknowledge: (input, consumer, position) =>
       Effect.suspend(() => {
         const last = lastPosition(input)
-        if (position > last) {
+        if (!isPosition(position) || position > last) {
           const detail = `${consumer} acknowledges position ${position} of ${input}, whose last is ${last}`
           return Effect.fail(new StoreError({ reason: "failed", file, detail, remedy: "acknowledge what was read" }))
         }
         return Effect.asVoid(line.join({ intents: [], acknowledgement: { input, consumer, position }, bytes: 0 }))
       }),
     prune: Effect.fnUntraced(function* (input: string, throughPosition: number) {
+      if (!isPosition(throughPosition) && throughPosition !== Number.POSITIVE_INFINITY) {
+        const detail = `${input} is to be pruned through ${throughPosition}, which is no position`
+        return yield* new StoreError({ reason: "failed", file, detail, remedy: "prune through a position" })
+      }
       for (let total = 0; ;) {
         const call: Call = { intents: [], pruning: { input, through: throughPosition }, bytes: 0 }
         const { isDone, records } = (yield* line.join(call)).pruned
@@ -262,6 +266,9 @@ const rememberStreams = (opened: InboxContents) => {
     }
   }
 }
+
+/** Whether it can be that of a record, or 0; another would fail the commits that share its transaction. */
+const isPosition = (position: number): boolean => Number.isSafeInteger(position) && position >= 0
 
 /** The bytes of a batch, whose sizes must add up to them. */
 const assertBatch = ({ bytes, first, sizes }: RecordBatch): number => {

@@ -62,7 +62,11 @@ export class PieceReader<F extends Fetched, E> {
       if (kept !== undefined) return take(kept)
       // A copy of the little there is so far: while the next piece is fetched, its room may be used again.
       if (views.length > 0) views.splice(0, views.length, joined(views))
-      return Effect.flatMap(this.#fetch(next, Math.max(readEnough, rest().bytes)), (pieces) => {
+      const fetching = this.#fetch(next, Math.max(readEnough, rest().bytes))
+      // What cannot be read is met by the read that begins there: this one gives what stands before it.
+      const orNothing =
+        views.length === 0 ? fetching : Effect.catch(fetching, () => Effect.succeed<ReadonlyArray<F>>([]))
+      return Effect.flatMap(orNothing, (pieces) => {
         const [fetched] = pieces
         const isNext = fetched === undefined || fetched.from === next
         if (!isNext && views.length > 0) return Effect.succeed(found())

@@ -22,7 +22,8 @@ interface Place<Item, A> extends Ticket<Item, A> {
 export class WaitingLine<Item, A> {
   readonly #file: string
   readonly #changed: () => void
-  #places: Array<Place<Item, A>> = []
+  /** In order; one leaves without a look at the others. */
+  readonly #places = new Set<Place<Item, A>>()
   readonly #taken = new Set<Place<Item, A>>()
   /** Why the line is closed, once it is. */
   #closed: StoreError | undefined
@@ -48,7 +49,7 @@ export class WaitingLine<Item, A> {
           ended?.()
         }
       }
-      this.#places.push(place)
+      this.#places.add(place)
       this.#changed()
       return Effect.callback<void>((leave) => {
         if (place.state === "taken") {
@@ -56,7 +57,7 @@ export class WaitingLine<Item, A> {
           return
         }
         if (place.state === "waiting") {
-          this.#places = this.#places.filter((other) => other !== place)
+          this.#places.delete(place)
           this.#changed()
         }
         leave(Effect.void)
@@ -66,15 +67,19 @@ export class WaitingLine<Item, A> {
 
   /** The call whose turn is next. */
   get next(): Item | undefined {
-    return this.#places[0]?.item
+    for (const { item } of this.#places) return item
+    return undefined
   }
 
   /** Takes calls from the front while `wanted` says so. */
   take(wanted: (item: Item) => boolean): Array<Ticket<Item, A>> {
-    let count = 0
-    while (count < this.#places.length && wanted(this.#places[count]!.item)) count++
-    const taken = this.#places.splice(0, count)
+    const taken: Array<Place<Item, A>> = []
+    for (const place of this.#places) {
+      if (!wanted(place.item)) break
+      taken.push(place)
+    }
     for (const place of taken) {
+      this.#places.delete(place)
       place.state = "taken"
       this.#taken.add(place)
     }
@@ -84,7 +89,9 @@ export class WaitingLine<Item, A> {
   /** Ends the line: who waits or was taken, and who comes later, fails. */
   close(error: StoreError = this.closedError()): void {
     this.#closed ??= error
-    for (const place of [...this.#taken, ...this.#places.splice(0)]) place.settle(Effect.fail(this.#closed))
+    const left = [...this.#taken, ...this.#places]
+    this.#places.clear()
+    for (const place of left) place.settle(Effect.fail(this.#closed))
   }
 
   /**

@@ -2,8 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Entropy, Inbox, inboxRecords, Outbox, recordOverhead } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import fs from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { failureOf } from "../src/file/failure.ts"
+import { OutboxFile } from "../src/file/outboxFile.ts"
 import { InboxSqlite, OutboxSqlite, readInbox, readOutbox } from "../src/index.ts"
 import { temporaryFolder } from "./places.ts"
 
@@ -164,6 +168,33 @@ describe("a file of the former schema", () => {
         }),
         InboxSqlite.layer({ file })
       )
+    })
+  )
+
+  it.effect("is left as it is where the disk has no room for what is rewritten, in the log and in the database", () =>
+    Effect.gen(function* () {
+      const file = join(yield* temporaryFolder, "old.outbox")
+      oldOutbox(file)
+      const { statfsSync } = fs
+      const openWith = (room: number) => {
+        Object.assign(fs, { statfsSync: () => ({ bavail: Math.floor(room / 4_096), bsize: 4_096 }) })
+        syncBuiltinESMExports()
+        try {
+          new OutboxFile(file, stream, 1n, {}).close()
+          return undefined
+        } catch (cause) {
+          return failureOf(cause)
+        } finally {
+          Object.assign(fs, { statfsSync })
+          syncBuiltinESMExports()
+        }
+      }
+      const refused = openWith(fs.statSync(file).size * 1.5)
+      assert.strictEqual(refused?.reason, "full")
+      assert.include(refused.detail, "earlier version")
+      assert.strictEqual((yield* Effect.flip(Effect.scoped(readOutbox(file)))).reason, "version")
+      assert.isUndefined(openWith(fs.statSync(file).size * 3))
+      assert.strictEqual((yield* (yield* readOutbox(file)).state).last, 2_000)
     })
   )
 })

@@ -3,6 +3,7 @@ import { Entropy, Inbox, Outbox, StoreError } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
@@ -10,8 +11,10 @@ import { basename, dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { InboxFile } from "../src/file/inboxFile.ts"
 import { OutboxFile, type OutboxProgress } from "../src/file/outboxFile.ts"
-import { InboxMemory, InboxSqlite, OutboxSqlite, readOutbox, storeCounters } from "../src/index.ts"
+import type { InboxPiece } from "../src/file/logTable.ts"
+import { InboxMemory, InboxSqlite, OutboxSqlite, readInbox, readOutbox, storeCounters } from "../src/index.ts"
 import { makeInbox } from "../src/InboxFront.ts"
+import { LogReader } from "../src/LogReader.ts"
 import { makeOutbox, type OutboxGroup } from "../src/OutboxFront.ts"
 import { openThread } from "../src/StoreThread.ts"
 import { temporaryFolder } from "./places.ts"
@@ -201,6 +204,121 @@ describe("an outbox that lost a record", () => {
           })
         )
       }
+    })
+  )
+})
+
+describe("an inbox that lost a record, or whose rows say something else", () => {
+  const most = { records: 1_000, bytes: 1 << 20 }
+  const damages: ReadonlyArray<readonly [what: string, sql: string]> = [
+    ["a block is gone", "DELETE FROM log_1 WHERE first = 5"],
+    ["a block has another position", "UPDATE log_1 SET first = 7 WHERE first = 5"],
+    ["a block has other numbers", "UPDATE log_1 SET number = 6 WHERE first = 5"],
+    ["a block is of a source that is not there", "UPDATE log_1 SET source = 3 WHERE first = 5"],
+    [
+      "a block is of another source",
+      "INSERT INTO sources VALUES (2, 'till'); UPDATE log_1 SET source = 2 WHERE first = 5"
+    ]
+  ]
+
+  for (const [what, sql] of damages) {
+    it.effect(`gives those before it, and then an error instead of waiting: ${what}`, () =>
+      Effect.gen(function* () {
+        const file = yield* newFile
+        yield* withInbox(file, (inbox) =>
+          Effect.forEach([intent(1, 4), intent(5, 1), intent(6, 5)], (one) => inbox.commit([one]))
+        )
+        change(file, sql)
+        const look = (read: Inbox["Service"]["read"]) =>
+          Effect.gen(function* () {
+            const before = yield* read("orders", 1, most)
+            assert.deepStrictEqual([before.firstPosition, before.sizes.length], [2, 3])
+            assert.deepStrictEqual(before.runs, [{ source: "shop", firstNumber: 2, count: 3 }])
+            assert.strictEqual((yield* Effect.flip(read("orders", 4, most))).reason, "unreadable")
+            assert.strictEqual((yield* read("orders", 5, most)).sizes.length, 5)
+            assert.strictEqual((yield* read("orders", 10, most)).sizes.length, 0)
+          })
+        yield* withInbox(file, (inbox) => look(inbox.read))
+        yield* Effect.scoped(Effect.flatMap(readInbox(file), (reader) => look(reader.read)))
+      })
+    )
+  }
+})
+
+describe("a position that is none", () => {
+  for (const [place, layer] of [
+    ["in memory", Effect.succeed(InboxMemory.layer())],
+    ["in a file", Effect.map(newFile, (file) => InboxSqlite.layer({ file }))]
+  ] as const) {
+    it.effect(`fails alone, and not the commit whose transaction it would share, ${place}`, () =>
+      Effect.gen(function* () {
+        const bad = [Number.NaN, 0.5, -1]
+        const use = Effect.gen(function* () {
+          const inbox = yield* Inbox
+          yield* inbox.commit([intent(1, 3)])
+          const calls = bad.flatMap((position) => [
+            inbox.prune("orders", position),
+            inbox.acknowledge("orders", "billing", position)
+          ])
+          const [outcomes, ...errors] = yield* Effect.all(
+            [inbox.commit([intent(4)]), ...calls.map((call) => Effect.flip(call))],
+            { concurrency: "unbounded" }
+          )
+          assert.strictEqual(outcomes[0]?._tag, "Stored")
+          for (const { reason } of errors) assert.strictEqual(reason, "failed")
+          assert.strictEqual(yield* inbox.consumerPosition("orders", "billing"), 0)
+          assert.strictEqual(yield* inbox.prune("orders", Number.POSITIVE_INFINITY), 4)
+        })
+        yield* Effect.provide(use, yield* layer)
+      })
+    )
+  }
+})
+
+describe("a read that waits for the thread while it has records that are at hand", () => {
+  const piece = (first: number, bytes: Uint8Array): InboxPiece => ({
+    first,
+    from: first,
+    bytes,
+    sizes: new Uint32Array(bytes.length).fill(1),
+    runs: [["shop", first, bytes.length]]
+  })
+  const most = { records: 6, bytes: 1 << 20 }
+
+  const moments = [
+    ["are pushed out by later ones", (log) => log.written(piece(7, new Uint8Array(9 << 20)), () => {})],
+    ["are pruned", (log) => log.prune(3)]
+  ] as const satisfies ReadonlyArray<readonly [string, (log: LogReader<never>) => void]>
+  for (const [what, happens] of moments) {
+    it.effect(`gives them as they were when they ${what} and their buffer moves meanwhile`, () =>
+      Effect.gen(function* () {
+        const go = Latch.makeUnsafe()
+        const begun = Latch.makeUnsafe()
+        const log = new LogReader<never>(() =>
+          Effect.as(Effect.andThen(begun.open, go.await), [piece(4, Uint8Array.of(4, 5, 6))])
+        )
+        const atHand = piece(1, Uint8Array.of(1, 2, 3))
+        log.written(atHand, () =>
+          structuredClone(atHand.bytes.buffer, { transfer: [atHand.bytes.buffer as ArrayBuffer] })
+        )
+        const reading = yield* Effect.forkChild(log.read(0, most), { startImmediately: true })
+        yield* begun.await
+        happens(log)
+        yield* go.open
+        const { bytes, firstPosition, runs, sizes } = yield* Fiber.join(reading)
+        assert.deepStrictEqual([...bytes], [1, 2, 3, 4, 5, 6])
+        assert.deepStrictEqual([firstPosition, sizes.length], [1, 6])
+        assert.deepStrictEqual(runs, [{ source: "shop", firstNumber: 1, count: 6 }])
+      })
+    )
+  }
+
+  it.effect("gives those when the thread fails, and the failure to the read that begins there", () =>
+    Effect.gen(function* () {
+      const log = new LogReader(() => Effect.fail("broken" as const))
+      log.written(piece(1, Uint8Array.of(1, 2, 3)), () => {})
+      assert.deepStrictEqual([...(yield* log.read(0, most)).bytes], [1, 2, 3])
+      assert.strictEqual(yield* Effect.flip(log.read(3, most)), "broken")
     })
   )
 })

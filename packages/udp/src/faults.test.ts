@@ -68,6 +68,37 @@ describe.skipIf(!hasAddon)("errors of the system while sending", () => {
       assert.deepStrictEqual([a.counters.sendErrors, a.capabilities.segments], [0, mostSegments])
     }))
 
+  it("an address to leave from that was refused is tried again after a while: it may have come back", () =>
+    run({ host: "0.0.0.0" }, function* (a, b) {
+      const to = { host: "127.0.0.1", port: b.local.port, local: "127.0.0.7" }
+      inject({ call: "sendmmsg", errno: errno("EINVAL"), times: 1 })
+      const locals: Array<string> = []
+      for (let round = 0; round < 66; round++) {
+        sendNumbered(a, to, round, 1, 100)
+        locals.push(...(yield* gather(b, 1, (_, from) => from.host)))
+      }
+      assert.strictEqual(locals.length, 66, "none was lost")
+      assert.notStrictEqual(locals[1], "127.0.0.7")
+      assert.strictEqual(locals.at(-1), "127.0.0.7")
+    }))
+
+  it("EINVAL for a train above the path's MTU, as older kernels say: the long ones are lost, and GSO stays", () =>
+    run({}, function* (a, b) {
+      inject({ call: "sendmmsg", errno: errno("EINVAL"), gso: true, above: 1_300 })
+      inject({ call: "sendmmsg", errno: errno("EMSGSIZE"), above: 1_300 })
+      const slab = new Uint8Array(10 * 1_452)
+      slab[9 * 1_452] = 9
+      a.send(
+        slab,
+        1_452,
+        Uint32Array.from({ length: 10 }, (_, i) => (i < 9 ? 1_452 : 400)),
+        10,
+        b.local
+      )
+      assert.deepStrictEqual(yield* lengthsOf(b, 1), [400])
+      assert.deepStrictEqual([a.errorCodes.get("EMSGSIZE"), a.capabilities.segments], [9, mostSegments])
+    }))
+
   it("part of a batch, at random counts: the rest follows in order", () =>
     run({}, function* (a, b) {
       let seed = 7
@@ -358,7 +389,7 @@ const sendPairs = (socket: OpenSocket, to: Address, first: number, pairs: number
   )
 
 /** What arrives, until it is so many. */
-const gather = <A>(socket: OpenSocket, count: number, take: (bytes: Uint8Array) => A) =>
+const gather = <A>(socket: OpenSocket, count: number, take: (bytes: Uint8Array, from: Address) => A) =>
   Effect.timeout(
     Effect.callback<ReadonlyArray<A>>((resume) => {
       const got: Array<A> = []
@@ -366,7 +397,7 @@ const gather = <A>(socket: OpenSocket, count: number, take: (bytes: Uint8Array) 
         for (let more = true; more && got.length < count;) {
           const received = socket.receive(count - got.length)
           for (let i = 0; i < received.count; i++) {
-            got.push(take(received.bytes.subarray(received.starts[i], received.ends[i])))
+            got.push(take(received.bytes.subarray(received.starts[i], received.ends[i]), received.from[i]!))
           }
           more = received.more
         }

@@ -60,8 +60,9 @@ export const realPath: Command = {
   summary: "goodput through an emulated path between two kernels, against the simulator",
   flags,
   notes:
-    "Needs root, g++ and iproute2. One line of JSON a row, and one at the end; succeeds when all rows hold. A run in which\n" +
-    "the emulator's rings or a socket's buffer dropped packets does not count and is repeated, three times for a row at most.",
+    "Needs root, g++ and iproute2. Real runs come first, each told on standard error, then the simulator; one line of JSON a\n" +
+    "row, and one at the end. Succeeds when all rows hold. A run in which the emulator's rings or a socket's buffer dropped\n" +
+    "packets, or the emulator was late, does not count and is repeated, three times for a row at most.",
   prepare: (given) => {
     const options = read(given)
     checkMachine(options.folder)
@@ -127,8 +128,7 @@ const runReal = (
       }
       const judged = judgeRun(row, seed, result.success)
       runs.push(judged)
-      const { value, why } = judged
-      tell(`${titleOf(row)}, run ${counting()} of ${needed}: ${value}${why === null ? "" : `, does not count: ${why}`}`)
+      tell(`${titleOf(row)}, run ${counting()} of ${needed}: ${JSON.stringify(judged)}`)
     }
     return runs
   })

@@ -7,7 +7,7 @@ import { fail, remedies } from "./failure.ts"
 /**
  * How records stand in a database: in blocks, each one row with the sizes and the bytes of consecutive records, so that
  * a record costs a few bytes and no statement. Small appends make small blocks; a long record has one for itself. A
- * checksum tells damage that SQLite cannot see in the middle of a long value.
+ * checksum of all that a row says tells damage that SQLite does not see: it checks where a value stands, not what it is.
  */
 
 /** A block takes records up to these bounds, at least one. */
@@ -58,7 +58,9 @@ export const sizesOfBlob = (blob: Uint8Array): Uint32Array =>
     ? new Uint32Array(blob.buffer, blob.byteOffset, blob.byteLength >>> 2)
     : new Uint32Array(blob.slice().buffer)
 
-export const checksumOf = ({ bytes, sizes }: Columns): number => crc32(bytes, crc32(blobOfSizes(sizes)))
+/** The checksum of a row: of its records, its key, and what its further columns say. */
+export const checksumOf = ({ bytes, sizes }: Columns, first: number, ...others: ReadonlyArray<unknown>): number =>
+  crc32(bytes, crc32(blobOfSizes(sizes), crc32([first, ...others].join(" "))))
 
 /** The bytes of a block's records before record `index`. */
 export const bytesBefore = (sizes: Uint32Array, index: number): Bytes => {
@@ -104,9 +106,11 @@ export const readBlocks = (statement: StatementSync, from: number, enough: Bytes
   return rows
 }
 
-const check = ([first, count, crc, blob, bytes]: BlockRow): void => {
-  const sizes = sizesOfBlob(blob)
-  if (sizes.length === count && checksumOf({ bytes, sizes }) === crc) return
+const check = ([first, count, crc, blob, bytes, ...others]: BlockRow): void => {
+  if (blob instanceof Uint8Array && bytes instanceof Uint8Array) {
+    const sizes = sizesOfBlob(blob)
+    if (sizes.length === count && checksumOf({ bytes, sizes }, first, ...others) === crc) return
+  }
   fail("unreadable", `records ${first} to ${first + count - 1} are damaged in the file`, remedies.unreadable)
 }
 

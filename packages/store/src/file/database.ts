@@ -1,4 +1,5 @@
-import { statSync } from "node:fs"
+import { statfsSync, statSync } from "node:fs"
+import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { fail, FileFailure, failureOf, remedies } from "./failure.ts"
 import { judgePath, PathWatch } from "./paths.ts"
@@ -77,6 +78,7 @@ export class OwnedDatabase {
       this.#checkpoints = `PRAGMA wal_autocheckpoint=${Math.ceil(checkpoint / page)}`
       this.db.exec(this.#reserve.isLent ? withoutCheckpoints : this.#checkpoints)
       try {
+        if (opened.found === "older") judgeRoom(path, this.db)
         this.#claim(opened.found, kind)
         this.#paths = new PathWatch(path)
         if (limits.fileBytes !== undefined) pragma(this.db, `max_page_count=${Math.ceil(limits.fileBytes / page)}`)
@@ -106,7 +108,7 @@ export class OwnedDatabase {
       const { detail, reason } = failureOf(cause)
       if (found === "older" && reason === "full") {
         const why = `the file is of an earlier version, and there is no room to rewrite it: ${detail}`
-        fail("full", why, "make room for one more file as large as this one; nothing in it was changed")
+        fail("full", why, "make room for two more files as large as this one; nothing in it was changed")
       }
       if (found !== "ours" || reason !== "full") throw cause
     }
@@ -311,6 +313,22 @@ const createFile = (db: DatabaseSync, kind: Kind): void => {
     INSERT INTO meta VALUES ('schema', ${schemaVersion});
   `)
   kind.create(db)
+}
+
+/**
+ * Refuses to rewrite a file of schema 1 where that would end with a full disk: all that it holds stands in the log first,
+ * and then in the database beside what it replaces. With less room the log could not be emptied, nor records be removed.
+ */
+const judgeRoom = (path: string, db: DatabaseSync): void => {
+  const held = Number(pragma(db, "page_count")) - Number(pragma(db, "freelist_count"))
+  const needed = 2 * held * Number(pragma(db, "page_size"))
+  const { bavail, bsize } = statfsSync(dirname(path))
+  if (bavail * bsize >= needed) return
+  fail(
+    "full",
+    `the file is of an earlier version; to rewrite it takes ${needed} B of the disk, which has ${bavail * bsize} B left`,
+    "make room, half of which comes back; nothing in the file was changed"
+  )
 }
 
 /** Rewrites a file of schema 1. */

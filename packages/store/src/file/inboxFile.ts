@@ -299,9 +299,9 @@ export class InboxFile {
     const pending = this.#pending
     this.#pending = undefined
     if (pending === undefined) return
-    const { byte, firstNumber, firstPosition, log, nextByte, nextRecord, record, sourceId } = pending
+    const { byte, firstNumber, firstPosition, log, nextByte, nextRecord, record, source, sourceId } = pending
     const columns = { bytes: bytes.subarray(byte, nextByte), sizes: sizes.subarray(record, nextRecord) }
-    insertBlocks(log.insert, firstPosition, sourceId, firstNumber, columns)
+    insertBlocks(log.insert, firstPosition, { id: sourceId, name: source }, firstNumber, columns)
   }
 
   #setCursor(intent: IntentHead, { generation, life, n }: StreamCursor, replaces: boolean): void {

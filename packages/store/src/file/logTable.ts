@@ -2,6 +2,7 @@ import type { RecordNumber } from "@pure-link/wire"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import type { Columns } from "../columns.ts"
 import { type Block, blobOfSizes, checksumOf, cutBlocks, gatherRows, piecesOf, readBlocks } from "./blocks.ts"
+import { fail, remedies } from "./failure.ts"
 
 /**
  * The log of an input on disk: a table of blocks by position. Positions have no gaps; which of them are held stands with
@@ -43,14 +44,16 @@ const prepareInsert = (db: DatabaseSync, id: number): StatementSync =>
 export const insertBlocks = (
   insert: StatementSync,
   firstPosition: number,
-  source: number,
+  source: { readonly id: number; readonly name: string },
   firstNumber: RecordNumber,
   records: Columns
 ): void =>
   cutBlocks(records, (block, index) => {
     const { bytes, sizes } = block
-    const blob = blobOfSizes(sizes)
-    insert.run(firstPosition + index, sizes.length, checksumOf(block), blob, source, firstNumber + index, bytes)
+    const first = firstPosition + index
+    const number = firstNumber + index
+    const crc = checksumOf(block, first, source.name, number)
+    insert.run(first, sizes.length, crc, blobOfSizes(sizes), source.id, number, bytes)
   })
 
 /** How far an input's log has come, if there is one. */
@@ -69,14 +72,17 @@ export interface LogExtent {
 export const prepareInboxRead = (db: DatabaseSync, id: number): StatementSync => {
   const statement = db.prepare(`
     SELECT first, count, crc, sizes, bytes, sources.source, number
-    FROM log_${id} AS log CROSS JOIN sources ON sources.id = log.source
+    FROM log_${id} AS log LEFT JOIN sources ON sources.id = log.source
     WHERE first >= ifnull((SELECT max(first) FROM log_${id} WHERE first <= ?1), ?1) ORDER BY first
   `)
   statement.setReturnArrays(true)
   return statement
 }
 
-/** The block that holds the first record after a position, with those that follow it until there is enough. */
+/**
+ * The block that holds the first record after a position, with those that follow it until there is enough. Fails when
+ * the log accounts for that record and it is not there.
+ */
 export const readPieces = (
   statement: StatementSync,
   log: LogExtent,
@@ -84,7 +90,11 @@ export const readPieces = (
   enough: number
 ): ReadonlyArray<InboxPiece> => {
   const from = Math.max(after, log.position - log.records) + 1
-  const rows = from > log.position ? [] : readBlocks(statement, from, enough)
+  if (from > log.position) return []
+  const rows = readBlocks(statement, from, enough)
+  if (rows.length === 0) {
+    fail("unreadable", `the record at position ${from} is not in the file, which accounts for it`, remedies.unreadable)
+  }
   return piecesOf(rows, (piece, taken) => ({
     ...piece,
     from: Math.max(from, piece.first),
@@ -98,9 +108,13 @@ export const migrateLogs = (db: DatabaseSync): void => {
     const id = Number(row["id"])
     db.exec(`ALTER TABLE log_${id} RENAME TO rows_${id}; ${logTable(id)}`)
     const insert = prepareInsert(db, id)
-    const rows = db.prepare(`SELECT position, source, number, bytes FROM rows_${id} ORDER BY position`)
+    const rows = db.prepare(`
+      SELECT position, sources.source, sources.id AS source_id, number, bytes
+      FROM rows_${id} AS log LEFT JOIN sources ON sources.id = log.source ORDER BY position
+    `)
     for (const { columns, first, row } of gatherRows(rows, ["position", "number"])) {
-      insertBlocks(insert, first, Number(row["source"]), Number(row["number"]), columns)
+      const source = { id: Number(row["source_id"]), name: String(row["source"]) }
+      insertBlocks(insert, first, source, Number(row["number"]), columns)
     }
     db.exec(`DROP TABLE rows_${id}`)
   }

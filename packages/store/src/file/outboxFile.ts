@@ -209,7 +209,7 @@ const insertBlocks = (insert: StatementSync, first: RecordNumber, records: Colum
   let end = 0
   cutBlocks(records, (block, index) => {
     const { bytes, sizes } = block
-    insert.run(first + index, sizes.length, checksumOf(block), blobOfSizes(sizes), bytes)
+    insert.run(first + index, sizes.length, checksumOf(block, first + index), blobOfSizes(sizes), bytes)
     if (index === 0) end = first + sizes.length - 1
   })
   return end
