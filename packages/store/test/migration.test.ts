@@ -191,7 +191,7 @@ describe("a file of the former schema", () => {
       }
       const refused = openWith(fs.statSync(file).size * 1.5)
       assert.strictEqual(refused?.reason, "full")
-      assert.include(refused.detail, "earlier version")
+      assert.include(refused?.detail ?? "", "earlier version")
       assert.strictEqual((yield* Effect.flip(Effect.scoped(readOutbox(file)))).reason, "version")
       assert.isUndefined(openWith(fs.statSync(file).size * 3))
       assert.strictEqual((yield* (yield* readOutbox(file)).state).last, 2_000)

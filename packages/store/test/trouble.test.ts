@@ -1,26 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Entropy, Inbox, Outbox, StoreError } from "@pure-link/ports"
+import { Entropy, Inbox, StoreError } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { InboxFile } from "../src/file/inboxFile.ts"
 import { OutboxFile, type OutboxProgress } from "../src/file/outboxFile.ts"
-import type { InboxPiece } from "../src/file/logTable.ts"
-import { InboxMemory, InboxSqlite, OutboxSqlite, readInbox, readOutbox, storeCounters } from "../src/index.ts"
+import { InboxMemory, InboxSqlite, OutboxSqlite, storeCounters } from "../src/index.ts"
 import { makeInbox } from "../src/InboxFront.ts"
-import { LogReader } from "../src/LogReader.ts"
 import { makeOutbox, type OutboxGroup } from "../src/OutboxFront.ts"
 import { openThread } from "../src/StoreThread.ts"
 import { temporaryFolder } from "./places.ts"
 import type { DyingOperations } from "./processes/dyingThread.ts"
 
-/** What must never become silence: defects, records that are gone, a dead thread, a file that got a second owner. */
+/** What must never become silence: defects, records that are gone, a dead thread. */
 
 const stream = { source: "shop", input: "orders", shape: 1n }
 const records = (count: number, size: number) => ({
@@ -36,15 +33,6 @@ const intent = (first: number, count = 1) => ({
 })
 const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "store"))
 const outboxLayer = (file: string) => Layer.provide(OutboxSqlite.layer({ file, stream }), Entropy.layerSeeded(3))
-const withOutbox = <A, E>(file: string, body: (outbox: Outbox["Service"]) => Effect.Effect<A, E>) =>
-  Effect.provide(Effect.flatMap(Outbox, body), outboxLayer(file))
-const withInbox = <A, E>(file: string, body: (inbox: Inbox["Service"]) => Effect.Effect<A, E>) =>
-  Effect.provide(Effect.flatMap(Inbox, body), InboxSqlite.layer({ file }))
-const change = (file: string, sql: string): void => {
-  const db = new DatabaseSync(file)
-  db.exec(sql)
-  db.close()
-}
 
 /** Lets statements fail with a result code of SQLite's, until what is returned is called. */
 const breakSql = (codeFor: (sql: string) => number | undefined) => {
@@ -152,99 +140,6 @@ describe("a full inbox", () => {
   )
 })
 
-describe("an outbox that lost a record", () => {
-  const most = { records: 1_000, bytes: 1 << 20 }
-
-  it.effect("gives those before it, and then an error instead of nothing", () =>
-    Effect.gen(function* () {
-      const file = yield* newFile
-      yield* withOutbox(file, (outbox) => Effect.forEach([4, 1, 5], (count) => outbox.append(records(count, 5))))
-      change(file, "DELETE FROM blocks WHERE first = 5")
-      const look = (read: Outbox["Service"]["read"]) =>
-        Effect.gen(function* () {
-          assert.deepStrictEqual(yield* read(2, most), { first: 2, ...records(3, 5) })
-          const error = yield* Effect.flip(read(5, most))
-          assert.strictEqual(error.reason, "unreadable")
-          assert.include(error.message, "record 5")
-          assert.strictEqual((yield* read(6, most)).sizes.length, 5)
-          assert.strictEqual((yield* read(11, most)).sizes.length, 0)
-        })
-      yield* withOutbox(file, (outbox) => look(outbox.read))
-      yield* Effect.scoped(Effect.flatMap(readOutbox(file), (reader) => look(reader.read)))
-    })
-  )
-
-  it.effect("to damage gives the blocks before it, and sees a single bit of it", () =>
-    Effect.gen(function* () {
-      const file = yield* newFile
-      const append = Effect.replicateEffect(5)
-      yield* withOutbox(file, (outbox) => append(outbox.append(records(20, 1_000))))
-      const whole = readFileSync(file)
-      const inTheMiddle = whole.lastIndexOf(new Uint8Array(5_000).fill(7))
-      const damages: ReadonlyArray<(bytes: Buffer) => void> = [
-        (bytes) => bytes.fill(0xa5, inTheMiddle, inTheMiddle + 4_000),
-        (bytes) => (bytes[inTheMiddle + 2_500]! ^= 16)
-      ]
-      for (const damage of damages) {
-        const damaged = Buffer.from(whole)
-        damage(damaged)
-        writeFileSync(file, damaged)
-        yield* withOutbox(file, (outbox) =>
-          Effect.gen(function* () {
-            let next = 1
-            let read = yield* Effect.result(outbox.read(next, most))
-            while (read._tag === "Success") {
-              assert.isAbove(read.success.sizes.length, 0)
-              assert.isTrue(read.success.bytes.every((byte) => byte === 7))
-              next += read.success.sizes.length
-              read = yield* Effect.result(outbox.read(next, most))
-            }
-            assert.include([21, 41, 61, 81], next)
-            assert.strictEqual(read.failure.reason, "unreadable")
-          })
-        )
-      }
-    })
-  )
-})
-
-describe("an inbox that lost a record, or whose rows say something else", () => {
-  const most = { records: 1_000, bytes: 1 << 20 }
-  const damages: ReadonlyArray<readonly [what: string, sql: string]> = [
-    ["a block is gone", "DELETE FROM log_1 WHERE first = 5"],
-    ["a block has another position", "UPDATE log_1 SET first = 7 WHERE first = 5"],
-    ["a block has other numbers", "UPDATE log_1 SET number = 6 WHERE first = 5"],
-    ["a block is of a source that is not there", "UPDATE log_1 SET source = 3 WHERE first = 5"],
-    [
-      "a block is of another source",
-      "INSERT INTO sources VALUES (2, 'till'); UPDATE log_1 SET source = 2 WHERE first = 5"
-    ]
-  ]
-
-  for (const [what, sql] of damages) {
-    it.effect(`gives those before it, and then an error instead of waiting: ${what}`, () =>
-      Effect.gen(function* () {
-        const file = yield* newFile
-        yield* withInbox(file, (inbox) =>
-          Effect.forEach([intent(1, 4), intent(5, 1), intent(6, 5)], (one) => inbox.commit([one]))
-        )
-        change(file, sql)
-        const look = (read: Inbox["Service"]["read"]) =>
-          Effect.gen(function* () {
-            const before = yield* read("orders", 1, most)
-            assert.deepStrictEqual([before.firstPosition, before.sizes.length], [2, 3])
-            assert.deepStrictEqual(before.runs, [{ source: "shop", firstNumber: 2, count: 3 }])
-            assert.strictEqual((yield* Effect.flip(read("orders", 4, most))).reason, "unreadable")
-            assert.strictEqual((yield* read("orders", 5, most)).sizes.length, 5)
-            assert.strictEqual((yield* read("orders", 10, most)).sizes.length, 0)
-          })
-        yield* withInbox(file, (inbox) => look(inbox.read))
-        yield* Effect.scoped(Effect.flatMap(readInbox(file), (reader) => look(reader.read)))
-      })
-    )
-  }
-})
-
 describe("a position that is none", () => {
   for (const [place, layer] of [
     ["in memory", Effect.succeed(InboxMemory.layer())],
@@ -275,54 +170,6 @@ describe("a position that is none", () => {
   }
 })
 
-describe("a read that waits for the thread while it has records that are at hand", () => {
-  const piece = (first: number, bytes: Uint8Array): InboxPiece => ({
-    first,
-    from: first,
-    bytes,
-    sizes: new Uint32Array(bytes.length).fill(1),
-    runs: [["shop", first, bytes.length]]
-  })
-  const most = { records: 6, bytes: 1 << 20 }
-
-  const moments = [
-    ["are pushed out by later ones", (log) => log.written(piece(7, new Uint8Array(9 << 20)), () => {})],
-    ["are pruned", (log) => log.prune(3)]
-  ] as const satisfies ReadonlyArray<readonly [string, (log: LogReader<never>) => void]>
-  for (const [what, happens] of moments) {
-    it.effect(`gives them as they were when they ${what} and their buffer moves meanwhile`, () =>
-      Effect.gen(function* () {
-        const go = Latch.makeUnsafe()
-        const begun = Latch.makeUnsafe()
-        const log = new LogReader<never>(() =>
-          Effect.as(Effect.andThen(begun.open, go.await), [piece(4, Uint8Array.of(4, 5, 6))])
-        )
-        const atHand = piece(1, Uint8Array.of(1, 2, 3))
-        log.written(atHand, () =>
-          structuredClone(atHand.bytes.buffer, { transfer: [atHand.bytes.buffer as ArrayBuffer] })
-        )
-        const reading = yield* Effect.forkChild(log.read(0, most), { startImmediately: true })
-        yield* begun.await
-        happens(log)
-        yield* go.open
-        const { bytes, firstPosition, runs, sizes } = yield* Fiber.join(reading)
-        assert.deepStrictEqual([...bytes], [1, 2, 3, 4, 5, 6])
-        assert.deepStrictEqual([firstPosition, sizes.length], [1, 6])
-        assert.deepStrictEqual(runs, [{ source: "shop", firstNumber: 1, count: 6 }])
-      })
-    )
-  }
-
-  it.effect("gives those when the thread fails, and the failure to the read that begins there", () =>
-    Effect.gen(function* () {
-      const log = new LogReader(() => Effect.fail("broken" as const))
-      log.written(piece(1, Uint8Array.of(1, 2, 3)), () => {})
-      assert.deepStrictEqual([...(yield* log.read(0, most)).bytes], [1, 2, 3])
-      assert.strictEqual(yield* Effect.flip(log.read(3, most)), "broken")
-    })
-  )
-})
-
 describe("a store's thread that ends by itself", () => {
   const program = new URL("./processes/dyingThread.ts", import.meta.url)
   it.effect('fails what waits and what comes later with "died", and says so without being asked', () =>
@@ -340,79 +187,6 @@ describe("a store's thread that ends by itself", () => {
         assert.strictEqual((yield* Effect.flip(thread.request("echo", "again"))).reason, "died")
       }
     }).pipe(Effect.scoped)
-  )
-})
-
-describe("a second owner", () => {
-  it.effect("is not let in by another name of the file", () =>
-    Effect.gen(function* () {
-      const file = yield* newFile
-      yield* withInbox(file, (inbox) => inbox.commit([intent(1)]))
-      linkSync(file, `${file}.link`)
-      for (const name of [file, `${file}.link`]) {
-        const error = yield* Effect.flip(withInbox(name, () => Effect.void))
-        assert.strictEqual(error.reason, "locked")
-        assert.include(error.message, "-samefile")
-      }
-      assert.isFalse(existsSync(`${file}.link.owner`))
-      rmSync(`${file}.link`)
-      yield* withInbox(file, (inbox) => Effect.sync(() => assert.strictEqual(inbox.lastPosition("orders"), 1)))
-    })
-  )
-
-  it.effect("that got in because a name was taken away ends the first for good, whose file stays whole", () =>
-    Effect.gen(function* () {
-      const takeAways: ReadonlyArray<(file: string) => void> = [
-        (file) => rmSync(`${file}.owner`),
-        (file) => {
-          linkSync(file, `${file}.other`)
-          rmSync(file)
-        },
-        (file) => renameSync(file, `${file}.moved`),
-        (file) => rmSync(`${file}-wal`)
-      ]
-      for (const takeAway of takeAways) {
-        const file = yield* newFile
-        yield* withInbox(file, (inbox) =>
-          Effect.gen(function* () {
-            yield* inbox.commit([intent(1, 3)])
-            const watching = yield* Effect.forkChild(Effect.flip(inbox.ended!), { startImmediately: true })
-            takeAway(file)
-            for (let again = 0; again < 2; again++) {
-              const error = yield* Effect.flip(inbox.commit([intent(4)]))
-              assert.deepInclude(error, { reason: "locked", isFinal: true })
-              assert.include(error.message, "while it was in use")
-            }
-            assert.strictEqual((yield* Fiber.join(watching)).reason, "locked")
-            assert.strictEqual(inbox.lastPosition("orders"), 3)
-          })
-        )
-      }
-    })
-  )
-
-  it.effect("through a removed sidecar stores what the first does not overwrite", () =>
-    Effect.gen(function* () {
-      const file = yield* newFile
-      yield* withInbox(file, (first) =>
-        Effect.gen(function* () {
-          yield* first.commit([intent(1)])
-          rmSync(`${file}.owner`)
-          yield* withInbox(file, (second) => second.commit([intent(2)]))
-          assert.strictEqual((yield* Effect.flip(first.commit([intent(2)]))).reason, "locked")
-        })
-      )
-      yield* withInbox(file, (inbox) => Effect.sync(() => assert.strictEqual(inbox.lastPosition("orders"), 2)))
-    })
-  )
-
-  it.effect("is not announced beside what can be no store", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const error = yield* Effect.flip(withInbox(folder, () => Effect.void))
-      assert.deepInclude(error, { reason: "permission" })
-      assert.isFalse(existsSync(join(dirname(folder), `${basename(folder)}.owner`)))
-    })
   )
 })
 
