@@ -1,17 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Entropy, Inbox, Outbox } from "@pure-link/ports"
+import { Inbox } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import { existsSync, linkSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
-import { DatabaseSync } from "node:sqlite"
-import { InboxSqlite, OutboxSqlite } from "../src/index.ts"
+import { InboxSqlite } from "../src/index.ts"
 import { temporaryFolder } from "./places.ts"
 
 /** A file has one owner, whatever its names, and what becomes of those who are or were a second one. */
 
-const stream = { source: "shop", input: "orders", shape: 1n }
 const records = (count: number, size: number) => ({
   bytes: new Uint8Array(count * size).fill(7),
   sizes: new Uint32Array(count).fill(size)
@@ -24,7 +21,6 @@ const intent = (first: number, count = 1) => ({
   batch: { first, ...records(count, 1) }
 })
 const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "store"))
-const outboxLayer = (file: string) => Layer.provide(OutboxSqlite.layer({ file, stream }), Entropy.layerSeeded(3))
 const withInbox = <A, E>(file: string, body: (inbox: Inbox["Service"]) => Effect.Effect<A, E>) =>
   Effect.provide(Effect.flatMap(Inbox, body), InboxSqlite.layer({ file }))
 

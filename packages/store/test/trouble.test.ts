@@ -1,23 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Entropy, Inbox, StoreError } from "@pure-link/ports"
+import { Inbox, StoreError } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { InboxFile } from "../src/file/inboxFile.ts"
 import { OutboxFile, type OutboxProgress } from "../src/file/outboxFile.ts"
-import { InboxMemory, InboxSqlite, OutboxSqlite, storeCounters } from "../src/index.ts"
+import { InboxMemory, InboxSqlite, storeCounters } from "../src/index.ts"
 import { makeInbox } from "../src/InboxFront.ts"
 import { makeOutbox, type OutboxGroup } from "../src/OutboxFront.ts"
 import { openThread } from "../src/StoreThread.ts"
 import { temporaryFolder } from "./places.ts"
 import type { DyingOperations } from "./processes/dyingThread.ts"
 
-/** What must never become silence: defects, records that are gone, a dead thread. */
+/** What must never become silence: defects, positions that are none, a dead thread, a full disk. */
 
 const stream = { source: "shop", input: "orders", shape: 1n }
 const records = (count: number, size: number) => ({
@@ -32,7 +31,6 @@ const intent = (first: number, count = 1) => ({
   batch: { first, ...records(count, 1) }
 })
 const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "store"))
-const outboxLayer = (file: string) => Layer.provide(OutboxSqlite.layer({ file, stream }), Entropy.layerSeeded(3))
 
 /** Lets statements fail with a result code of SQLite's, until what is returned is called. */
 const breakSql = (codeFor: (sql: string) => number | undefined) => {
