@@ -154,7 +154,15 @@ describe.skipIf(!hasAddon)("errors of the system while sending", () => {
       assert.strictEqual(a.capabilities.segments, mostSegments)
     }))
 
-  for (const code of ["EMSGSIZE", "ECONNREFUSED", "EHOSTUNREACH"]) {
+  it("EMSGSIZE for a train, twice, but not for its first datagram: the others go as a plain batch, and GSO stays", () =>
+    run({}, function* (a, b) {
+      inject({ call: "sendmmsg", errno: errno("EMSGSIZE"), gso: true, times: 2 })
+      sendNumbered(a, b.local, 0, 64, 1_000)
+      assert.deepStrictEqual(yield* numbers(b, 64), range(0, 64))
+      assert.deepStrictEqual([a.trace.messages, a.counters.sendErrors, a.capabilities.segments], [64, 0, mostSegments])
+    }))
+
+  for (const code of ["EMSGSIZE", "ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ECONNRESET", "EPROTO"]) {
     it(`${code} that an earlier datagram to another peer caused: costs this peer nothing`, () =>
       run({}, function* (a, b) {
         inject({ call: "sendmmsg", errno: errno(code), times: 1 })
@@ -178,6 +186,27 @@ describe.skipIf(!hasAddon)("errors of the system while sending", () => {
       }))
   }
 
+  it("ENETDOWN for eight messages in a row: the rest of the batch is given up without a call for each", () =>
+    run({}, function* (a, b) {
+      inject({ call: "sendmmsg", errno: errno("ENETDOWN"), times: 7 })
+      sendPairs(a, b.local, 0, 64)
+      assert.deepStrictEqual(yield* numbers(b, 114), range(14, 128))
+      assert.strictEqual(a.counters.sendErrors, 14)
+      inject({ call: "sendmmsg", errno: errno("ENETDOWN"), times: 8 })
+      sendPairs(a, b.local, 0, 64)
+      assert.strictEqual(a.counters.sendErrors, 14 + 128)
+      sendPairs(a, b.local, 200, 1)
+      assert.deepStrictEqual(yield* numbers(b, 2), range(200, 202))
+    }))
+
+  it("EINTR: the same call again at once", () =>
+    run({}, function* (a, b) {
+      inject({ call: "sendmmsg", errno: errno("EINTR"), times: 5 })
+      sendNumbered(a, b.local, 0, 64, 1_000)
+      assert.deepStrictEqual(yield* numbers(b, 64), range(0, 64))
+      assert.strictEqual(a.counters.sendErrors, 0)
+    }))
+
   it("EPERM for a while, as of a firewall: lost, one line in the log, then all is as before", () =>
     run({}, function* (a, b) {
       logged.length = 0
@@ -193,7 +222,7 @@ describe.skipIf(!hasAddon)("errors of the system while sending", () => {
       assert.deepStrictEqual(logged.map(String).filter((line) => /EPERM/.test(line)).length, 1)
     }))
 
-  for (const code of ["EBADF", "EPIPE", "ENOTCONN"]) {
+  for (const code of ["EBADF", "ENOTSOCK", "EPIPE", "ENOTCONN"]) {
     it(`${code}: the socket is bound to its port anew`, () =>
       run({ rebind: Schedule.recurs(3) }, function* (a, b) {
         const { port } = a.local
@@ -223,6 +252,18 @@ describe.skipIf(!hasAddon)("errors of the system while sending", () => {
       const got = yield* numbers(b, 32 - lost)
       assert.deepStrictEqual(got.slice(-16), range(100, 116))
     }))
+
+  it("EBADF while datagrams to two peers wait: one batch is lost with the descriptor, the other goes by the new one", () =>
+    run({}, function* (a, b) {
+      const c = yield* open({}, "127.0.0.1")
+      inject({ call: "sendmmsg", errno: errno("EAGAIN"), times: 1 })
+      inject({ call: "sendmmsg", errno: errno("EBADF"), times: 1 })
+      sendPairs(a, b.local, 0, 8)
+      sendPairs(a, c.local, 100, 8)
+      assert.strictEqual(a.trace.queued, 32)
+      assert.deepStrictEqual(yield* numbers(c, 16), range(100, 116))
+      assert.deepStrictEqual([a.counters.rebinds, a.counters.sendErrors], [1, 16])
+    }))
 })
 
 describe.skipIf(!hasAddon)("errors of the system while receiving", () => {
@@ -231,15 +272,26 @@ describe.skipIf(!hasAddon)("errors of the system while receiving", () => {
   for (const code of ["EMSGSIZE", "ECONNREFUSED", "EHOSTUNREACH", "ENOMEM", "ENOBUFS", "EINTR"]) {
     it(`${code}: costs no datagram`, () =>
       run({}, function* (a, b) {
-        for (let round = 0; round < 10; round++) {
+        for (let round = 0; round < 25; round++) {
           inject({ call: "recvmmsg", errno: errno(code), times: 3 })
           sendNumbered(a, b.local, 0, 64, 1_452)
           assert.deepStrictEqual(yield* numbers(b, 64), range(0, 64))
         }
-        assert.strictEqual(b.counters.receiveErrors, code === "EINTR" ? 0 : 30)
-        assert.deepStrictEqual([b.counters.rebinds, b.counters.received], [0, 640])
+        assert.strictEqual(b.counters.receiveErrors, code === "EINTR" ? 0 : 75)
+        assert.deepStrictEqual([b.counters.rebinds, b.counters.received], [0, 1_600])
       }))
   }
+
+  it("errors at the head of what waits: the call is tried again, eight times in one receive", () =>
+    run({}, function* (a, b) {
+      sendNumbered(a, b.local, 0, 4, 10)
+      inject({ call: "recvmmsg", errno: errno("EMSGSIZE"), times: 15 })
+      const first = b.receive(8)
+      assert.deepStrictEqual([first.count, first.more, b.counters.receiveErrors], [0, true, 8])
+      assert.deepStrictEqual([b.receive(8).count, b.counters.receiveErrors], [4, 15])
+      sendNumbered(a, b.local, 4, 4, 10)
+      assert.deepStrictEqual(yield* numbers(b, 4), range(4, 8))
+    }))
 
   it("ENOMEM without end: the socket counts as dead, and is bound anew", () =>
     run({}, function* (a, b) {

@@ -114,5 +114,5 @@ fiber.addObserver((exit) => {
     tell({ event: "failed", message: error instanceof Error ? error.message : String(error) })
     process.exitCode = 1
   }
-  process.disconnect?.()
+  if (process.connected) process.disconnect?.() // or the command is gone already
 })
