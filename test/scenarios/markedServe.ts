@@ -5,6 +5,7 @@
  * With `standby` as its first argument it only loads, says so, and begins with the first line of its standard input.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import { load } from "@pure-link/native"
 import { Inbox } from "@pure-link/ports"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -26,6 +27,20 @@ Reflect.set(Socket.prototype, "bind", function (this: Socket, ...args: Array<unk
   this.once("listening", () => print({ event: "bound", at: monotonicMicros() }))
   return bind.apply(this, args)
 })
+
+/** The native socket that serves, not those that only find out whether native sockets work. */
+const { addon } = load()
+if (addon?.Socket !== undefined) {
+  const told = process.argv.join(" ")
+  class MarkedSocket extends addon.Socket {
+    override open(at: Uint8Array): number {
+      const result = super.open(at)
+      if (result >= 0 && told.includes(`:${this.local()!.port}`)) print({ event: "bound", at: monotonicMicros() })
+      return result
+    }
+  }
+  Object.defineProperty(addon, "Socket", { value: MarkedSocket })
+}
 
 /** Written at once, past all buffers: the process may be killed in the next instant. */
 const tell = (event: string, n: number) =>
