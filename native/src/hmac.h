@@ -1,5 +1,5 @@
-// SHA-256, HMAC (RFC 2104) and HKDF-Expand (RFC 5869) in one context of OpenSSL that is used again for each, so that the
-// first packet of a run that nobody knows costs its receiver a microsecond rather than fifty. Bounds are the caller's.
+// SHA-256, HMAC (RFC 2104) and HKDF-Expand (RFC 5869) in one context of OpenSSL that is used again for each, so that
+// a key that is derived for a single packet costs a microsecond rather than fifty. Bounds are the caller's.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@
 namespace {
 
 constexpr double kMostBuffer = 1u << 30;
-constexpr unsigned kRounds = 4;  // of the driver per event, while it takes everything and more has come
+constexpr unsigned kRounds = 4;  // of the reader per event, while it takes everything and more has come
 
 class Socket : public Napi::ObjectWrap<Socket> {
  public:
@@ -60,7 +60,7 @@ class Socket : public Napi::ObjectWrap<Socket> {
   size_t bufferCount_ = 0;
   Poll* poll_ = nullptr;
   int fd_ = -1;
-  bool isWanted_ = false;  // the driver wants to be called
+  bool isWanted_ = false;  // the reader wants to be called
   bool isCalled_ = false;  // and was, and has not received since
   bool isPaused_ = false;  // so that watching for more is in vain
 };
@@ -336,8 +336,8 @@ void Socket::HandleEvents(int status, int events) {
   if ((events & UV_READABLE) != 0) HandleReadable();
 }
 
-// Calls the driver, and again if it took everything at once and more has come since: that is cheaper than the way round
-// through epoll. A driver that did not come yet is not called again; then nothing is watched until it does.
+// Calls the reader, and again if it took everything at once and more has come since: that is cheaper than the way round
+// through epoll. A reader that did not come yet is not called again; then nothing is watched until it does.
 void Socket::HandleReadable() {
   if (isCalled_) {
     isPaused_ = true;

@@ -133,6 +133,16 @@ NAPI_MODULE_INIT() {
 }
 `
 
+describe.runIf(process.env.CI === "true" && process.env.PURE_LINK_NATIVE === undefined)("in CI", () => {
+  it("the addon is there with all its parts, so that no test of it is left out", () => {
+    const { addon, reason } = load()
+    assert.isDefined(addon, reason)
+    assert.isDefined(addon!.aead)
+    assert.isDefined(addon!.derivation)
+    assert.isDefined(addon!.Socket)
+  })
+})
+
 describe.skipIf(load().addon === undefined)("building", () => {
   it("makes a binary that loads, once for the same sources", () =>
     inCopy((directory) => {

@@ -8,6 +8,9 @@ import { senderIdentity } from "./identities.ts"
  * opens.
  */
 
+/** A process that floods says so on standard error when the first datagram is about to go. */
+export const begunWord = "begun"
+
 export const garbageKinds = ["noise", "unknown-key", "known-key", "new-run", "live-run"] as const
 /**
  * `noise`: random bytes. `unknown-key`: a well-formed header of nobody known. `known-key`: of the benchmark's sender, for a

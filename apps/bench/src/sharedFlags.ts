@@ -19,6 +19,8 @@ export const jsonFlag = { json: { help: "what is wrong is told as a line of JSON
 export const sizeBounds: Bounds = { least: 0, most: longestRecord, whole: true }
 export const countBounds: Bounds = { least: 1, most: 1e12, whole: true }
 export const secondsBounds: Bounds = { least: 0.05, most: 86_400 }
+/** Mbit/s. */
+export const rateBounds: Bounds = { least: 0.1, most: 1_000_000 }
 export const portBounds: Bounds = { least: 1, most: 65_535, whole: true }
 
 /** What a command is to run on, but for the folder of its files. */
@@ -33,6 +35,27 @@ export const readPlatform = (given: GivenFlags): PlatformChoice => {
   if (given.has("dir") && store === "memory") throw new UsageError("--dir is for --store sqlite")
   return { fallback: given.has("fallback"), store, parent: resolve(given.text("dir") ?? tmpdir()) }
 }
+
+/** What is said to a command that runs both ends on loopback for a time. */
+export interface PairOptions {
+  readonly size: number
+  readonly seconds: number
+  readonly platform: PlatformChoice
+}
+
+export const pairFlags = (seconds: number, meaning: string) =>
+  ({
+    size: { value: "BYTES", help: "of every record (1,013)" },
+    seconds: { value: "S", help: `${meaning} (${seconds})` },
+    ...platformFlags,
+    ...jsonFlag
+  }) satisfies FlagTable
+
+export const readPair = (given: GivenFlags, seconds: number): PairOptions => ({
+  size: given.number("size", sizeBounds) ?? 1_013,
+  seconds: given.number("seconds", secondsBounds) ?? seconds,
+  platform: readPlatform(given)
+})
 
 /** Runs with a fresh folder for files, removed afterwards. */
 export const withFolder = async <A>(

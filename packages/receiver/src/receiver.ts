@@ -3,8 +3,8 @@
  * inbox to store them, and answers. Time and datagrams go in; datagrams, store intents, events and the next deadline
  * come out.
  *
- * Its driver calls `handleDatagram` for each datagram that waits and `endBatch` after the last, then `pollStore` and
- * `pollTransmit` until they return nothing, and `handleTimeout` when `deadline` has come.
+ * Its driver calls `handleBatch` for the data packets that wait (or `handleDatagram` for each) and `endBatch` after the
+ * last, then `pollStore` and `pollTransmit` until they return nothing, and `handleTimeout` when `deadline` has come.
  */
 import {
   type Address,

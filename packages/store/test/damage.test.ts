@@ -5,33 +5,17 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { InboxPiece } from "../src/file/logTable.ts"
-import { InboxSqlite, OutboxSqlite, readInbox, readOutbox } from "../src/index.ts"
+import { OutboxSqlite, readInbox, readOutbox } from "../src/index.ts"
 import { LogReader } from "../src/LogReader.ts"
-import { temporaryFolder } from "./places.ts"
+import { intent, newFile, records, stream, withInbox } from "./orders.ts"
 
 /** What a read gives where records are damaged or gone, or where their memory is used again meanwhile: never others. */
 
-const stream = { source: "shop", input: "orders", shape: 1n }
-const records = (count: number, size: number) => ({
-  bytes: new Uint8Array(count * size).fill(7),
-  sizes: new Uint32Array(count).fill(size)
-})
-const intent = (first: number, count = 1) => ({
-  source: "shop",
-  input: "orders",
-  generation: 1n,
-  lives: [{ life: 7n, first: 1 }],
-  batch: { first, ...records(count, 1) }
-})
-const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "store"))
 const outboxLayer = (file: string) => Layer.provide(OutboxSqlite.layer({ file, stream }), Entropy.layerSeeded(3))
 const withOutbox = <A, E>(file: string, body: (outbox: Outbox["Service"]) => Effect.Effect<A, E>) =>
   Effect.provide(Effect.flatMap(Outbox, body), outboxLayer(file))
-const withInbox = <A, E>(file: string, body: (inbox: Inbox["Service"]) => Effect.Effect<A, E>) =>
-  Effect.provide(Effect.flatMap(Inbox, body), InboxSqlite.layer({ file }))
 const change = (file: string, sql: string): void => {
   const db = new DatabaseSync(file)
   db.exec(sql)

@@ -1,28 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Inbox } from "@pure-link/ports"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { existsSync, linkSync, renameSync, rmSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
-import { InboxSqlite } from "../src/index.ts"
+import { intent, newFile, withInbox } from "./orders.ts"
 import { temporaryFolder } from "./places.ts"
 
 /** A file has one owner, whatever its names, and what becomes of those who are or were a second one. */
-
-const records = (count: number, size: number) => ({
-  bytes: new Uint8Array(count * size).fill(7),
-  sizes: new Uint32Array(count).fill(size)
-})
-const intent = (first: number, count = 1) => ({
-  source: "shop",
-  input: "orders",
-  generation: 1n,
-  lives: [{ life: 7n, first: 1 }],
-  batch: { first, ...records(count, 1) }
-})
-const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "store"))
-const withInbox = <A, E>(file: string, body: (inbox: Inbox["Service"]) => Effect.Effect<A, E>) =>
-  Effect.provide(Effect.flatMap(Inbox, body), InboxSqlite.layer({ file }))
 
 describe("a second owner", () => {
   it.effect("is not let in by another name of the file", () =>

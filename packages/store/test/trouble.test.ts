@@ -5,7 +5,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import { existsSync } from "node:fs"
-import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { InboxFile } from "../src/file/inboxFile.ts"
 import { OutboxFile, type OutboxProgress } from "../src/file/outboxFile.ts"
@@ -13,24 +12,10 @@ import { InboxMemory, InboxSqlite, storeCounters } from "../src/index.ts"
 import { makeInbox } from "../src/InboxFront.ts"
 import { makeOutbox, type OutboxGroup } from "../src/OutboxFront.ts"
 import { openThread } from "../src/StoreThread.ts"
-import { temporaryFolder } from "./places.ts"
+import { intent, newFile, records, stream } from "./orders.ts"
 import type { DyingOperations } from "./processes/dyingThread.ts"
 
 /** What must never become silence: defects, positions that are none, a dead thread, a full disk. */
-
-const stream = { source: "shop", input: "orders", shape: 1n }
-const records = (count: number, size: number) => ({
-  bytes: new Uint8Array(count * size).fill(7),
-  sizes: new Uint32Array(count).fill(size)
-})
-const intent = (first: number, count = 1) => ({
-  source: "shop",
-  input: "orders",
-  generation: 1n,
-  lives: [{ life: 7n, first: 1 }],
-  batch: { first, ...records(count, 1) }
-})
-const newFile = Effect.map(temporaryFolder, (folder) => join(folder, "store"))
 
 /** Lets statements fail with a result code of SQLite's, until what is returned is called. */
 const breakSql = (codeFor: (sql: string) => number | undefined) => {

@@ -1,40 +1,14 @@
 import type { Allocation } from "../allocationWatch.ts"
 import { type Command, ExitCode, printLine } from "../command.ts"
-import type { GivenFlags } from "../flags.ts"
 import { loopbackReceiver, loopbackSender } from "../loopback.ts"
 import { type PairRun, runPair } from "../pairRun.ts"
 import type { Platform } from "../platform.ts"
-import {
-  jsonFlag,
-  type PlatformChoice,
-  platformFlags,
-  readPlatform,
-  secondsBounds,
-  sizeBounds,
-  withFolder
-} from "../sharedFlags.ts"
+import { type PairOptions, pairFlags, readPair, withFolder } from "../sharedFlags.ts"
 import { rounded } from "../verdict.ts"
 
 /** How much each end allocates for a packet in the steady state. */
 
-const flags = {
-  size: { value: "BYTES", help: "of every record (1,013)" },
-  seconds: { value: "S", help: "measured for so long (3)" },
-  ...platformFlags,
-  ...jsonFlag
-}
-
-interface AllocationOptions {
-  readonly size: number
-  readonly seconds: number
-  readonly platform: PlatformChoice
-}
-
-const read = (given: GivenFlags): AllocationOptions => ({
-  size: given.number("size", sizeBounds) ?? 1_013,
-  seconds: given.number("seconds", secondsBounds) ?? 3,
-  platform: readPlatform(given)
-})
+const flags = pairFlags(3, "measured for so long")
 
 export const allocations: Command = {
   summary: "bytes that each end allocates for a packet in the steady state",
@@ -43,12 +17,12 @@ export const allocations: Command = {
     "What the JavaScript heap grew between garbage collections, by packets sent or received. External bytes are array\n" +
     "buffers, those of the records among them; what comes and goes between two collections does not show there.",
   prepare: (given) => {
-    const options = read(given)
+    const options = readPair(given, 3)
     return () => withFolder(options.platform, (platform) => run(options, platform))
   }
 }
 
-const run = async ({ seconds, size }: AllocationOptions, platform: Platform): Promise<number> => {
+const run = async ({ seconds, size }: PairOptions, platform: Platform): Promise<number> => {
   const pair = await runPair({
     receiver: { role: "recv", options: loopbackReceiver(platform) },
     sender: (port) => ({ role: "send", options: loopbackSender(platform, port, size) }),

@@ -7,7 +7,7 @@ import { loopbackReceiver, loopbackSender } from "../loopback.ts"
 import type { Platform } from "../platform.ts"
 import { grouped, Progress } from "../progress.ts"
 import { jsonFlag, type PlatformChoice, platformFlags, readPlatform, sizeBounds, withFolder } from "../sharedFlags.ts"
-import { sleepUntil } from "./memory.ts"
+import { sleepUntil } from "../sleepUntil.ts"
 
 /**
  * A sender whose peer is away fills its outbox on disk to the limit, and then, with --drain, the peer comes back: memory

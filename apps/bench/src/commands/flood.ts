@@ -4,10 +4,10 @@ import type { Address } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import { type Command, ExitCode, printLine } from "../command.ts"
 import type { GivenFlags } from "../flags.ts"
-import { Garbage, garbageKinds, type GarbageKind, garbagePerTrain, garbageStride } from "../garbage.ts"
+import { begunWord, Garbage, garbageKinds, type GarbageKind, garbagePerTrain, garbageStride } from "../garbage.ts"
 import { Interrupts } from "../interrupts.ts"
 import { systemLayer } from "../platform.ts"
-import { jsonFlag, portBounds, secondsBounds } from "../sharedFlags.ts"
+import { jsonFlag, portBounds, rateBounds, secondsBounds } from "../sharedFlags.ts"
 import { UsageError } from "../usageError.ts"
 import { rounded } from "../verdict.ts"
 
@@ -44,9 +44,6 @@ const read = (given: GivenFlags): FloodOptions => ({
   fallback: given.has("fallback")
 })
 
-/** Of a flood, in Mbit/s. */
-export const rateBounds = { least: 0.1, most: 1_000_000 }
-
 const readKinds = (text: string | undefined): ReadonlyArray<GarbageKind> => {
   if (text === undefined) return garbageKinds
   return text.split(",").map((name) => {
@@ -76,9 +73,6 @@ const run = async (options: FloodOptions): Promise<number> => {
   printLine({ event: "flood", ...result })
   return ExitCode.done
 }
-
-/** Said on standard error when the first datagram is about to go. */
-export const begunWord = "begun"
 
 /** Trains between two looks at the clock and at what else waits. */
 const trainsAtOnce = 4

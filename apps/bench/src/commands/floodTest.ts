@@ -6,49 +6,33 @@ import { type Command, ExitCode, printLine } from "../command.ts"
 import { EndFailed, EndProcess } from "../ends/endProcess.ts"
 import type { EndStatus } from "../ends/messages.ts"
 import type { GivenFlags } from "../flags.ts"
+import { begunWord } from "../garbage.ts"
 import { loopbackReceiver, loopbackSender } from "../loopback.ts"
 import type { Platform } from "../platform.ts"
-import {
-  jsonFlag,
-  type PlatformChoice,
-  platformFlags,
-  readPlatform,
-  secondsBounds,
-  sizeBounds,
-  withFolder
-} from "../sharedFlags.ts"
+import { type PairOptions, pairFlags, rateBounds, readPair, withFolder } from "../sharedFlags.ts"
+import { sleepUntil } from "../sleepUntil.ts"
 import { rounded } from "../verdict.ts"
-import { begunWord, rateBounds } from "./flood.ts"
-import { sleepUntil } from "./memory.ts"
 
 /** An honest sender beside a flood of garbage on the same port: what it keeps of its speed, and how late timers are. */
 
 const flags = {
-  size: { value: "BYTES", help: "of every record (1,013)" },
-  seconds: { value: "S", help: "each of before, during and after (5)" },
+  ...pairFlags(5, "each of before, during and after"),
   rate: { value: "R", help: "records a second of the honest sender (as fast as it can)" },
   kinds: { value: "LIST", help: "as in `bench flood`" },
-  mbit: { value: "MBIT/S", help: "of the flood at most (as fast as it can)" },
-  ...platformFlags,
-  ...jsonFlag
+  mbit: { value: "MBIT/S", help: "of the flood at most (as fast as it can)" }
 }
 
-interface FloodTestOptions {
-  readonly size: number
-  readonly seconds: number
+interface FloodTestOptions extends PairOptions {
   readonly rate: number | undefined
   readonly kinds: string | undefined
   readonly mbit: number | undefined
-  readonly platform: PlatformChoice
 }
 
 const read = (given: GivenFlags): FloodTestOptions => ({
-  size: given.number("size", sizeBounds) ?? 1_013,
-  seconds: given.number("seconds", secondsBounds) ?? 5,
+  ...readPair(given, 5),
   rate: given.number("rate", { least: 0.1, most: 1_000_000 }),
   kinds: given.text("kinds"),
-  mbit: given.number("mbit", rateBounds),
-  platform: readPlatform(given)
+  mbit: given.number("mbit", rateBounds)
 })
 
 export const floodTest: Command = {

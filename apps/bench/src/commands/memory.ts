@@ -1,19 +1,11 @@
 import { type Command, ExitCode, printLine } from "../command.ts"
 import { EndProcess } from "../ends/endProcess.ts"
 import type { EndStatus } from "../ends/messages.ts"
-import type { GivenFlags } from "../flags.ts"
 import { loopbackReceiver, loopbackSender } from "../loopback.ts"
 import type { Platform } from "../platform.ts"
 import { grouped, Progress } from "../progress.ts"
-import {
-  jsonFlag,
-  platformFlags,
-  type PlatformChoice,
-  readPlatform,
-  secondsBounds,
-  sizeBounds,
-  withFolder
-} from "../sharedFlags.ts"
+import { type PairOptions, pairFlags, readPair, withFolder } from "../sharedFlags.ts"
+import { sleepUntil } from "../sleepUntil.ts"
 import { median } from "../verdict.ts"
 
 /**
@@ -21,31 +13,14 @@ import { median } from "../verdict.ts"
  * their files, second by second.
  */
 
-const flags = {
-  size: { value: "BYTES", help: "of every record (1,013)" },
-  seconds: { value: "S", help: "how long (60)" },
-  ...platformFlags,
-  ...jsonFlag
-}
-
-interface MemoryOptions {
-  readonly size: number
-  readonly seconds: number
-  readonly platform: PlatformChoice
-}
-
-const read = (given: GivenFlags): MemoryOptions => ({
-  size: given.number("size", sizeBounds) ?? 1_013,
-  seconds: given.number("seconds", secondsBounds) ?? 60,
-  platform: readPlatform(given)
-})
+const flags = pairFlags(60, "how long")
 
 export const memory: Command = {
   summary: "both ends under load for long: durable records a second, memory, size of files",
   flags,
   notes: "`durable_per_s` counts what the sender knows to be STORED, so it is on both disks with --store sqlite.",
   prepare: (given) => {
-    const options = read(given)
+    const options = readPair(given, 60)
     return () => withFolder(options.platform, (platform) => run(options, platform))
   }
 }
@@ -56,7 +31,7 @@ interface Second {
   readonly receive: EndStatus
 }
 
-const run = async ({ seconds, size }: MemoryOptions, platform: Platform): Promise<number> => {
+const run = async ({ seconds, size }: PairOptions, platform: Platform): Promise<number> => {
   const progress = new Progress("memory")
   const receiver = new EndProcess({ order: { role: "recv", options: loopbackReceiver(platform) } })
   let sender: EndProcess | undefined
@@ -94,9 +69,6 @@ const watchFor = async (
   }
   return states
 }
-
-export const sleepUntil = (at: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, Math.max(0, at - performance.now())))
 
 export const summarize = (states: ReadonlyArray<Second>) => {
   const first = states[0]!
