@@ -18,7 +18,13 @@ const buildDirectory = join(here, "build")
 const binaryName = "pure_link.node"
 
 const common = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-cast-function-type"]
-const defines = ["-DNAPI_VERSION=9", "-DNAPI_DISABLE_CPP_EXCEPTIONS", "-DNODE_ADDON_API_DISABLE_DEPRECATED"]
+const defines = [
+  "-DNAPI_VERSION=9",
+  "-DNAPI_DISABLE_CPP_EXCEPTIONS",
+  "-DNODE_ADDON_API_DISABLE_DEPRECATED",
+  // A worker that is terminated inside a call cannot take an exception: without this the whole process would abort.
+  "-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
+]
 const faults = "-DPURE_LINK_FAULTS"
 const release = ["-O2", "-fno-exceptions", "-fno-rtti", "-Wl,-s"]
 
