@@ -172,6 +172,8 @@ const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
  */
 const busyTurn = 64
 const restTime: Micros = 500
+/** Arming a fine timer that fires so soon costs more than to look at what else is ready, and then to turn again. */
+const shortestSleep: Micros = 50
 
 /** The waiting of the driver fiber: a latch that anyone opens, and one timer that is only ever moved to earlier. */
 class Loop {
@@ -219,12 +221,16 @@ class Loop {
         const now = this.#now()
         const more = this.#driver.turn(now)
         this.#driver.settle(now)
-        if (more) {
+        if (more || this.#isSoon(now)) {
           this.#latch.openUnsafe()
           yield* Effect.yieldNow
         } else yield* this.#arm(scope, this.#rest(this.#driver.deadline(now), now), now)
       }
     })
+  }
+
+  #isSoon(now: Micros): boolean {
+    return this.#driver.socket?.wakeAfter !== undefined && this.#driver.deadline(now) < now + shortestSleep
   }
 
   /** Rests after a busy turn, but not beyond a deadline; returns when the next turn is due. */

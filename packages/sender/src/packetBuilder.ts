@@ -209,6 +209,7 @@ export class PacketBuilder {
     if (count === 0) return start
     this.#at = writeRecordsHeader(this.#out, this.#at, first - base, offset, this.#lengths, count, endsRecord)
     this.#copy(queue, first, offset, bytes)
+    queue.expect(endsRecord ? number : number - 1)
     return position
   }
 

@@ -92,6 +92,11 @@ export class RecordQueue {
     return count
   }
 
+  /** A packet ended in this record or before it: the next one likely begins there. */
+  expect(number: RecordNumber): void {
+    this.#latestRecord = number
+  }
+
   /** The record that a position belongs to; `firstPosition` ≤ position < `endPosition`. */
   recordAt(position: Position): RecordNumber {
     const likely = this.#latestRecord
