@@ -29,6 +29,8 @@ export interface InboxGroup {
 /** What carries out transactions and reads. */
 export interface InboxEngine {
   readonly transact: (group: InboxGroup) => Effect.Effect<InboxProgress, StoreError>
+  /** The same at once, where nothing has to be waited for: a call that nobody is before need not stand in line. */
+  readonly transactNow?: (group: InboxGroup) => InboxProgress
   readonly read: (input: string, after: number, bounds: ReadBounds) => Effect.Effect<InboxBatch, StoreError>
   readonly consumerPosition: (input: string, consumer: string) => Effect.Effect<number, StoreError>
   readonly summaries: Effect.Effect<ReadonlyArray<InputSummary>, StoreError>
@@ -103,12 +105,14 @@ export const makeInbox = Effect.fnUntraced(function* (
     })
   }
 
-  const settle = (tickets: Tickets, progress: InboxProgress) => {
+  /** A transaction of these calls was committed: says what became of each. */
+  const adopt = (calls: ReadonlyArray<Call>, progress: InboxProgress): ReadonlyArray<Settled> => {
     counters.transactions = progress.transactions
+    for (const [input, position] of progress.positions) positions.set(input, position)
     let i = 0
     let f = 0
     let p = 0
-    const outcomesOf = tickets.map(({ item: { intents } }) =>
+    const outcomesOf = calls.map(({ intents }) =>
       intents.map((intent) => {
         const outcome = progress.outcomes[i++]!
         if (outcome._tag === "Stored") {
@@ -119,21 +123,30 @@ export const makeInbox = Effect.fnUntraced(function* (
         return outcome
       })
     )
-    for (const [input, position] of progress.positions) positions.set(input, position)
-    const forgottenOf = tickets.map(({ item: { forget } }) => {
-      if (forget === undefined) return 0
-      streams.of(forget)?.retired.clear()
-      return progress.forgotten[f++]!
+    return calls.map(({ forget, pruning }, call) => {
+      if (forget !== undefined) streams.of(forget)?.retired.clear()
+      return {
+        outcomes: outcomesOf[call]!,
+        forgotten: forget === undefined ? 0 : progress.forgotten[f++]!,
+        pruned: pruning === undefined ? nonePruned : progress.pruned[p++]!
+      }
     })
-    const prunedOf = tickets.map(({ item: { pruning } }) =>
-      pruning === undefined ? nonePruned : progress.pruned[p++]!
-    )
-    tickets.forEach((ticket, t) =>
-      ticket.settle(Effect.succeed({ outcomes: outcomesOf[t]!, forgotten: forgottenOf[t]!, pruned: prunedOf[t]! }))
-    )
+  }
+
+  /** Resumes who waits for records of the inputs that have more. */
+  const tellGrowth = (progress: InboxProgress): void => {
     for (const [input] of progress.positions) {
       for (const grown of Array.from(growth.get(input) ?? [])) grown() // a copy: who wakes may wait again at once
     }
+  }
+
+  const settle = (tickets: Tickets, progress: InboxProgress): void => {
+    const settled = adopt(
+      tickets.map((ticket) => ticket.item),
+      progress
+    )
+    tickets.forEach((ticket, t) => ticket.settle(Effect.succeed(settled[t]!)))
+    tellGrowth(progress)
   }
 
   /** One transaction, if calls wait for one; says whether there was. */
@@ -167,6 +180,18 @@ export const makeInbox = Effect.fnUntraced(function* (
     })
   })
 
+  /** Has a call carried out: at once where that is possible and nobody is before it, else in its turn. */
+  const carryOut = (call: Call): Effect.Effect<Settled, StoreError> => {
+    const { transactNow } = engine
+    if (transactNow === undefined || !line.isIdle) return line.join(call)
+    return line.atOnce(() => {
+      const progress = transactNow(groupOf([call]))
+      const settled = adopt([call], progress)[0]!
+      tellGrowth(progress)
+      return settled
+    })
+  }
+
   yield* Effect.addFinalizer(() => Effect.sync(() => line.close()))
   yield* Effect.forkScoped(line.run(wake, turn))
 
@@ -197,10 +222,13 @@ export const makeInbox = Effect.fnUntraced(function* (
         let bytes = 0
         for (const { batch } of intents) bytes += assertBatch(batch)
         if (intents.length === 0) return Effect.succeed([])
-        return Effect.map(line.join({ intents, bytes }), ({ outcomes }) => outcomes)
+        return Effect.map(carryOut({ intents, bytes }), ({ outcomes }) => outcomes)
       }),
     forgetRetired: (name) =>
-      Effect.map(line.join({ intents: [], forget: name, bytes: 0 }), ({ forgotten }) => forgotten),
+      Effect.map(
+        Effect.suspend(() => carryOut({ intents: [], forget: name, bytes: 0 })),
+        ({ forgotten }) => forgotten
+      ),
     read: (input, after, most) =>
       Effect.suspend(() => {
         const records = Math.min(most.records, lastPosition(input) - after)
@@ -220,7 +248,7 @@ export const makeInbox = Effect.fnUntraced(function* (
           const detail = `${consumer} acknowledges position ${position} of ${input}, whose last is ${last}`
           return Effect.fail(new StoreError({ reason: "failed", file, detail, remedy: "acknowledge what was read" }))
         }
-        return Effect.asVoid(line.join({ intents: [], acknowledgement: { input, consumer, position }, bytes: 0 }))
+        return Effect.asVoid(carryOut({ intents: [], acknowledgement: { input, consumer, position }, bytes: 0 }))
       }),
     prune: Effect.fnUntraced(function* (input: string, throughPosition: number) {
       if (!isPosition(throughPosition) && throughPosition !== Number.POSITIVE_INFINITY) {
@@ -229,7 +257,7 @@ export const makeInbox = Effect.fnUntraced(function* (
       }
       for (let total = 0; ;) {
         const call: Call = { intents: [], pruning: { input, through: throughPosition }, bytes: 0 }
-        const { isDone, records } = (yield* line.join(call)).pruned
+        const { isDone, records } = (yield* carryOut(call)).pruned
         total += records
         if (isDone) return total
       }

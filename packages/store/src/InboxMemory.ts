@@ -72,14 +72,15 @@ export const layer = (options: Options = {}): Layer.Layer<Inbox, StoreError> =>
   Layer.effect(
     Inbox,
     Effect.gen(function* () {
-      const { backing = new Backing(), beforeCommit = Effect.void, counters = storeCounters() } = options
+      const { backing = new Backing(), beforeCommit, counters = storeCounters() } = options
       yield* openBacking(backing)
       const opened: InboxContents = {
         streams: backing.streams,
         positions: [...backing.logs].map(([input, log]) => [input, log.lastPosition] as const)
       }
       return yield* makeInbox({ file: "memory", counters }, opened, {
-        transact: (group) => Effect.map(beforeCommit, () => apply(backing, group)),
+        transact: (group) => Effect.map(beforeCommit ?? Effect.void, () => apply(backing, group)),
+        ...(beforeCommit === undefined && { transactNow: (group: InboxGroup) => apply(backing, group) }),
         read: (input, after, bounds) => Effect.sync(() => (backing.logs.get(input) ?? none).read(after, bounds)),
         consumerPosition: (input, consumer) => Effect.sync(() => backing.logs.get(input)?.consumers.get(consumer) ?? 0),
         summaries: Effect.sync(() => summarize(backing))

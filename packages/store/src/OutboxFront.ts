@@ -38,6 +38,8 @@ export interface OutboxGroup {
 /** What carries out transactions and reads. */
 export interface OutboxEngine {
   readonly transact: (group: OutboxGroup) => Effect.Effect<OutboxProgress, StoreError>
+  /** The same at once, where nothing has to be waited for: an append that nobody is before need not stand in line. */
+  readonly transactNow?: (group: OutboxGroup) => OutboxProgress
   readonly read: (from: RecordNumber, bounds: ReadBounds) => Effect.Effect<RecordBatch, StoreError>
   /** As the port's. */
   readonly ended?: Effect.Effect<never, StoreError>
@@ -111,19 +113,24 @@ export const makeOutbox = Effect.fnUntraced(function* (
     })
   }
 
+  const groupOf = (chunks: ReadonlyArray<Chunk>): OutboxGroup => ({
+    first: last + 1,
+    chunks,
+    life: registered || !chunks.some((chunk) => chunk.sizes.length > 0) ? undefined : life,
+    removed,
+    producers: chunks.flatMap((chunk) => chunk.from ?? [])
+  })
+
   /** One transaction, if there is work for one; says whether there was and whether it succeeded. */
   const turn = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
       const tickets = takeGroup()
       if (tickets.length === 0 && !removalIsDue()) return Effect.succeed(false)
-      const first = last + 1
       const chunks = tickets.map((ticket) => ticket.item)
-      const newLife = registered || !chunks.some((chunk) => chunk.sizes.length > 0) ? undefined : life
-      const through = removed
-      const producers = chunks.flatMap((chunk) => chunk.from ?? [])
+      const group = groupOf(chunks)
       return Effect.suspend(() => {
         for (const chunk of chunks) assert(countedBytes(chunk) === chunk.counted, "an append was changed meanwhile")
-        return restore(engine.transact({ first, chunks, life: newLife, removed: through, producers }))
+        return restore(engine.transact(group))
       }).pipe(
         Effect.exit,
         Effect.map((exit) => {
@@ -135,37 +142,47 @@ export const makeOutbox = Effect.fnUntraced(function* (
             for (const ticket of failing) ticket.settle(result)
             return failing.length > 0
           }
-          isFull = false
-          written = through
-          adopt(exit.value, newLife === undefined ? undefined : { life: newLife, first })
-          for (const ticket of tickets) {
-            const number = last + 1
-            count(ticket.item)
-            ticket.settle(Effect.succeed(number))
-          }
+          adopt(exit.value, group)
+          for (const ticket of tickets) ticket.settle(Effect.succeed(count(ticket.item)))
           return true
         })
       )
     })
   )
 
+  /** Appends at once where that is possible, else in its turn. */
+  const carryOut = (chunk: Chunk): Effect.Effect<RecordNumber, StoreError> => {
+    const { transactNow } = engine
+    const waits = !line.isIdle || heldBytes() + chunk.counted > limitBytes
+    if (transactNow === undefined || waits) return line.join(chunk)
+    return line.atOnce(() => {
+      const group = groupOf([chunk])
+      adopt(transactNow(group), group)
+      return count(chunk)
+    })
+  }
+
   /** A transaction was committed: so far has the file come. */
-  const adopt = (progress: OutboxProgress, newLife: Life | undefined): void => {
+  const adopt = (progress: OutboxProgress, group: OutboxGroup): void => {
+    isFull = false
+    written = group.removed
     storedBytes = progress.bytes
     deleted = progress.deleted
     oldestEnd = progress.oldestEnd
     counters.transactions = progress.transactions
-    if (newLife === undefined) return
-    lives = livesFrom([...lives, newLife], removed)
+    if (group.life === undefined) return
+    lives = livesFrom([...lives, { life: group.life, first: group.first }], removed)
     registered = true
   }
 
-  /** The records of a chunk are on disk. */
-  const count = ({ bytes, from, sizes }: Chunk): void => {
+  /** The records of a chunk are stored; returns the number of the first. */
+  const count = ({ bytes, from, sizes }: Chunk): RecordNumber => {
+    const first = last + 1
     last += sizes.length
     counters.records += sizes.length
     counters.bytes += bytes.length
     if (from !== undefined) producers.set(from.producer, from.position)
+    return first
   }
 
   /** Leaves the line and writes how far was removed, so that the next opening need not hear it again. */
@@ -193,7 +210,7 @@ export const makeOutbox = Effect.fnUntraced(function* (
         }
         assert(total === bytes.length, `sizes add up to ${total} B, not to the ${bytes.length} B given`)
         if (counted > limitBytes) return Effect.fail(new OutboxFull({ bytes: counted, limit: limitBytes }))
-        return line.join({ ...chunk, counted })
+        return carryOut({ ...chunk, counted })
       }),
     producerPosition: (producer) => producers.get(producer),
     read: (from, most) =>
@@ -215,7 +232,12 @@ export const makeOutbox = Effect.fnUntraced(function* (
         if (n <= removed) return Effect.void
         removed = n
         lives = livesFrom(lives, removed)
-        if (removalIsDue()) wake.openUnsafe()
+        if (!removalIsDue()) return Effect.void
+        if (engine.transactNow === undefined || !line.isIdle) wake.openUnsafe()
+        else {
+          const group = groupOf([])
+          adopt(engine.transactNow(group), group)
+        }
         return Effect.void
       }),
     ...(engine.ended && { ended: engine.ended })

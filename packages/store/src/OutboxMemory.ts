@@ -4,7 +4,14 @@ import type { Life } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ok as assert } from "node:assert/strict"
-import { isSameStream, isUnused, type OutboxContents, type OutboxStream, wrongStream } from "./file/outboxFile.ts"
+import {
+  isSameStream,
+  isUnused,
+  type OutboxContents,
+  type OutboxProgress,
+  type OutboxStream,
+  wrongStream
+} from "./file/outboxFile.ts"
 import { makeOutbox, type OutboxGroup } from "./OutboxFront.ts"
 import { Piece, RecordList } from "./RecordList.ts"
 import { type StoreCounters, storeCounters } from "./StoreCounters.ts"
@@ -58,12 +65,14 @@ export const layer = (options: Options): Layer.Layer<Outbox, StoreError, Entropy
       if (!isSameStream(contents.stream, stream)) {
         return yield* new StoreError({ file: place, ...wrongStream(contents.stream, stream) })
       }
+      const transactNow = (group: OutboxGroup): OutboxProgress => {
+        const { bytes, deleted, oldestEnd } = apply(backing, group)
+        return { bytes, deleted, oldestEnd, transactions: ++backing.transactions }
+      }
+      const { beforeCommit } = options
       return yield* makeOutbox({ file: place, stream, limitBytes, life: id64(entropy), counters }, contents, {
-        transact: (group) =>
-          Effect.map(options.beforeCommit ?? Effect.void, () => {
-            const { bytes, deleted, oldestEnd } = apply(backing, group)
-            return { bytes, deleted, oldestEnd, transactions: ++backing.transactions }
-          }),
+        transact: (group) => Effect.map(beforeCommit ?? Effect.void, () => transactNow(group)),
+        ...(beforeCommit === undefined && { transactNow }),
         read: (from, bounds) => Effect.sync(() => ({ first: from, ...backing.records.read(from, bounds) }))
       })
     })

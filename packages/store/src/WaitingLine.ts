@@ -65,6 +65,20 @@ export class WaitingLine<Item, A> {
     })
   }
 
+  /** Nobody waits, and nobody's transaction is under way. */
+  get isIdle(): boolean {
+    return this.#places.size === 0 && this.#taken.size === 0 && this.#closed === undefined
+  }
+
+  /** What takes effect without waiting: an error of the code is a typed one here, too. */
+  atOnce<B>(act: () => B): Effect.Effect<B, StoreError> {
+    try {
+      return Effect.succeed(act())
+    } catch (error) {
+      return Effect.fail(this.#defectError(Cause.die(error)))
+    }
+  }
+
   /** The call whose turn is next. */
   get next(): Item | undefined {
     for (const { item } of this.#places) return item

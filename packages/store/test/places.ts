@@ -29,12 +29,19 @@ export const copyFile = (file: string, to: string): void => {
   for (const suffix of ["", "-wal", "-shm"]) if (existsSync(file + suffix)) cpSync(file + suffix, to + suffix)
 }
 
-export const outboxInMemory = (backing = new OutboxMemory.Backing()): OutboxPlace => {
+/** A disk whose transactions others have to wait for. */
+export const slowDisk = { beforeCommit: Effect.yieldNow }
+
+export const outboxInMemory = (
+  disk: Partial<typeof slowDisk> = {},
+  backing = new OutboxMemory.Backing()
+): OutboxPlace => {
   const counters = storeCounters()
   return {
-    layer: (options) => OutboxMemory.layer({ ...options, backing, counters }),
-    copy: Effect.sync(() => outboxInMemory(backing.copy())),
-    transactions: () => counters.transactions
+    layer: (options) => OutboxMemory.layer({ ...options, ...disk, backing, counters }),
+    copy: Effect.sync(() => outboxInMemory(disk, backing.copy())),
+    transactions: () => counters.transactions,
+    isImmediate: disk.beforeCommit === undefined
   }
 }
 
@@ -50,9 +57,13 @@ export const outboxInFile = (file: string): OutboxPlace => {
   }
 }
 
-export const inboxInMemory = (backing = new InboxMemory.Backing()): InboxPlace => {
+export const inboxInMemory = (disk: Partial<typeof slowDisk> = {}, backing = new InboxMemory.Backing()): InboxPlace => {
   const counters = storeCounters()
-  return { layer: () => InboxMemory.layer({ backing, counters }), transactions: () => counters.transactions }
+  return {
+    layer: () => InboxMemory.layer({ ...disk, backing, counters }),
+    transactions: () => counters.transactions,
+    isImmediate: disk.beforeCommit === undefined
+  }
 }
 
 export const inboxInFile = (file: string): InboxPlace => {

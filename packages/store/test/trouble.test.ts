@@ -13,6 +13,7 @@ import { makeInbox } from "../src/InboxFront.ts"
 import { makeOutbox, type OutboxGroup } from "../src/OutboxFront.ts"
 import { openThread } from "../src/StoreThread.ts"
 import { intent, newFile, records, stream } from "./orders.ts"
+import { slowDisk } from "./places.ts"
 import type { DyingOperations } from "./processes/dyingThread.ts"
 
 /** What must never become silence: defects, positions that are none, a dead thread, a full disk. */
@@ -88,7 +89,21 @@ describe("a defect in a turn", () => {
       structuredClone(lost.batch.bytes, { transfer: [lost.batch.bytes.buffer] })
       assert.deepInclude(yield* Fiber.join(committing), { _tag: "StoreError", reason: "failed" })
       assert.strictEqual((yield* inbox.commit([intent(1)]))[0]?._tag, "Stored")
-    }).pipe(Effect.provide(InboxMemory.layer()))
+    }).pipe(Effect.provide(InboxMemory.layer(slowDisk)))
+  )
+
+  it.effect("of an inbox that commits at once is a typed error too, and the next commit works", () =>
+    Effect.gen(function* () {
+      const backing = new InboxMemory.Backing()
+      const committing = Effect.gen(function* () {
+        const inbox = yield* Inbox
+        Object.defineProperty(backing, "logOf", { configurable: true, value: () => assert.fail("a fault") })
+        assert.deepInclude(yield* Effect.flip(inbox.commit([intent(1)])), { _tag: "StoreError", reason: "failed" })
+        Reflect.deleteProperty(backing, "logOf")
+        assert.strictEqual((yield* inbox.commit([intent(1)]))[0]?._tag, "Stored")
+      })
+      yield* Effect.provide(committing, InboxMemory.layer({ backing }))
+    })
   )
 })
 
