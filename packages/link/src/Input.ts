@@ -6,6 +6,7 @@ import { type InboxBatch, type InboxRun, lastPositionOf, type StoreError } from 
 import type { Bytes, RecordNumber } from "@pure-link/wire"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import type * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
@@ -223,17 +224,27 @@ const read = <B extends { readonly end: number }, E>(
 ): Stream.Stream<B, E | StoreError | NodeFailed> => {
   const most = { records: maximumRecords, bytes: maximumBytes ?? defaultBytes }
   return Stream.fromPull(
-    Effect.map(Stream.toPull(inbox.grown(input)), (growth) => {
+    Effect.gen(function* () {
+      const mayHaveMore = Latch.makeUnsafe(false)
+      let failure: NodeFailed | undefined
+      const wake = (why?: NodeFailed) =>
+        Effect.sync(() => {
+          failure = why
+          mayHaveMore.openUnsafe()
+        })
+      yield* Effect.forkScoped(Stream.runForEach(inbox.grown(input), () => wake(failure)))
+      yield* Effect.forkScoped(Effect.catch(failed, wake))
       let after = position
-      const pull: Pull.Pull<readonly [B], E | StoreError | NodeFailed> = Effect.suspend(() =>
-        Effect.flatMap(inbox.read(input, after, most), (batch): typeof pull => {
-          if (batch.sizes.length === 0) return Effect.andThen(Effect.raceFirst(growth, failed), pull)
+      const pull: Pull.Pull<readonly [B], E | StoreError | NodeFailed> = Effect.suspend(() => {
+        mayHaveMore.closeUnsafe()
+        return Effect.flatMap(inbox.read(input, after, most), (batch): typeof pull => {
+          if (batch.sizes.length === 0) return failure ?? Effect.andThen(mayHaveMore.await, pull)
           const presented = present(batch)
           if (Result.isFailure(presented)) return Effect.fail(presented.failure)
           after = presented.success.end
           return Effect.succeed([presented.success])
         })
-      )
+      })
       return pull
     })
   ).pipe(Stream.scoped)
