@@ -43,6 +43,39 @@ describe("erasure", () => {
     assert.isFalse(isAllZero(dialogue.secret0), "E0 is the pair's")
   })
 
+  it("takes packet keys with their epoch, and the answer keys of a reply run with that", () => {
+    const dialogue = new Dialogue()
+    const { sender, receiver, unreleased } = dialogue
+    for (let epoch = 1; epoch <= 5; epoch++) {
+      dialogue.advance()
+      assert.strictEqual(dialogue.openAnswer(dialogue.answer()), epoch)
+    }
+    dialogue.now = sender.expiresAt
+    sender.expire(dialogue.now)
+    receiver.expire(dialogue.now)
+    // Each end: data keys of epochs 0 and 5. The sender: answers of epochs 0 and 5; the receiver: the last answer's.
+    assert.strictEqual(unreleased.size, 7)
+
+    dialogue.replyRun += 1n
+    const answer = dialogue.answer()
+    assert.strictEqual(unreleased.size, 7, "a fresh reply run takes the place of the last at the receiver")
+    dialogue.openAnswer(answer)
+    assert.strictEqual(unreleased.size, 8)
+    for (let forged = 1n; forged <= 9n; forged++) {
+      assert.isUndefined(dialogue.openAnswer({ ...answer, replyRun: forged }))
+      sender.forgetReplyRun(forged)
+    }
+    assert.strictEqual(unreleased.size, 8, "what a stranger made up is over with it")
+
+    const late = dialogue.packet()
+    dialogue.advance()
+    receiver.handleOpened(dialogue.now, 1_000, late.epoch)
+    dialogue.answer()
+    sender.close()
+    receiver.close()
+    assert.strictEqual(unreleased.size, 0)
+  })
+
   it("takes the secret of a candidate that was replaced", () => {
     const dialogue = new Dialogue()
     dialogue.advance()
@@ -63,8 +96,10 @@ describe("erasure", () => {
     dialogue.advance()
     dialogue.advance()
     dialogue.receive(dialogue.packet({ offer: true }))
+    dialogue.answer()
     dialogue.sender.close()
     dialogue.receiver.close()
+    assert.strictEqual(dialogue.unreleased.size, 0)
     assert.strictEqual(kept(dialogue.derived), 0)
     assert.strictEqual(kept(dialogue.senderDrew), 0)
     assert.isFalse(isAllZero(dialogue.secret0))

@@ -108,6 +108,7 @@ export class ReceiverEpochs {
   /** The key of answers in `answerEpoch` and a reply run; the last one asked for is cached. */
   answerKey(replyRun: Id64): PacketKey {
     if (this.cachedAnswerKey !== undefined && this.answerReplyRun === replyRun) return this.cachedAnswerKey
+    this.dropAnswerKey()
     this.answerReplyRun = replyRun
     return (this.cachedAnswerKey = this.answering.answerKey(replyRun))
   }
@@ -234,6 +235,7 @@ export class ReceiverEpochs {
     this.candidate = undefined
     this.current.erase()
     this.zero.erase()
+    this.dropAnswerKey()
     this.lists.length = 0
   }
 
@@ -302,6 +304,12 @@ export class ReceiverEpochs {
   private answerUnder(keys: EpochKeys): void {
     if (this.answering === keys) return
     this.answering = keys
+    this.dropAnswerKey()
+  }
+
+  /** It is over at once, and does not wait in memory for a collection of garbage (spec §7.7). */
+  private dropAnswerKey(): void {
+    this.cachedAnswerKey?.release()
     this.cachedAnswerKey = undefined
   }
 

@@ -200,7 +200,7 @@ export class SenderEpochs {
   /** Drops the keys of a reply run that is over. */
   forgetReplyRun(replyRun: Id64): void {
     const index = this.replyRuns.findIndex((entry) => entry.replyRun === replyRun)
-    if (index >= 0) this.replyRuns.splice(index, 1)
+    if (index >= 0) release(this.replyRuns.splice(index, 1)[0]!)
   }
 
   /** When the next secret is due to be erased; `never` if none is. */
@@ -230,6 +230,8 @@ export class SenderEpochs {
     this.outstanding = undefined
     this.dropFormer()
     this.current.erase()
+    this.zero.erase()
+    for (const entry of this.replyRuns) release(entry)
     this.replyRuns.length = 0
   }
 
@@ -263,7 +265,10 @@ export class SenderEpochs {
     former.erase()
     this.former = undefined
     this.formerUntil = never
-    for (const entry of this.replyRuns) entry.keys.delete(former.epoch)
+    for (const { keys } of this.replyRuns) {
+      keys.get(former.epoch)?.release()
+      keys.delete(former.epoch)
+    }
     this.forgetLists()
   }
 
@@ -278,7 +283,7 @@ export class SenderEpochs {
     const entry =
       index >= 0 ? this.replyRuns.splice(index, 1)[0]! : { replyRun, keys: new Map<Epoch, PacketKey>(), lists: [] }
     this.replyRuns.unshift(entry)
-    if (this.replyRuns.length > replyRunsKept) for (const key of this.replyRuns.pop()!.keys.values()) key.release()
+    if (this.replyRuns.length > replyRunsKept) release(this.replyRuns.pop()!)
     return entry
   }
 
@@ -298,4 +303,9 @@ export class SenderEpochs {
   private forgetLists(): void {
     for (const entry of this.replyRuns) entry.lists.length = 0
   }
+}
+
+/** Its keys are over at once: they do not wait in memory, native or not, for a collection of garbage (spec §7.7). */
+const release = ({ keys }: ReplyRunKeys): void => {
+  for (const key of keys.values()) key.release()
 }

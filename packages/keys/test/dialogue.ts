@@ -1,6 +1,6 @@
 import { type Epoch, epochBitsOf, type Id64, type Micros, type PacketNumber } from "@pure-link/wire"
 import { assert } from "@effect/vitest"
-import type { CryptoSuite } from "../src/cryptoSuite.ts"
+import type { CryptoSuite, PacketKey } from "../src/cryptoSuite.ts"
 import { type Entropy, keyPair, seededEntropy } from "../src/entropy.ts"
 import { nodeSuite } from "../src/node.ts"
 import { type Accept, ReceiverEpochs } from "../src/receiverEpochs.ts"
@@ -23,8 +23,8 @@ export interface Answer {
   readonly sealed: Uint8Array
 }
 
-/** Notes every array of key material that a suite derives, so that tests can look whether it was erased. */
-const recordingSuite = (derived: Array<Uint8Array>): CryptoSuite => {
+/** Notes all key material that a suite derives and its packet keys, so that tests can look whether they are over. */
+const recordingSuite = (derived: Array<Uint8Array>, unreleased: Set<PacketKey>): CryptoSuite => {
   const note = <A extends Uint8Array | undefined>(bytes: A): A => {
     if (bytes !== undefined) derived.push(bytes)
     return bytes
@@ -37,6 +37,16 @@ const recordingSuite = (derived: Array<Uint8Array>): CryptoSuite => {
       ...derivation,
       extract: (salt, ikm) => note(derivation.extract(salt, ikm)),
       expand: (prk, info, length) => note(derivation.expand(prk, info, length))
+    },
+    packetKey: (material) => {
+      const key = nodeSuite.packetKey(material)
+      const release = key.release.bind(key)
+      key.release = () => {
+        unreleased.delete(key)
+        release()
+      }
+      unreleased.add(key)
+      return key
     }
   }
 }
@@ -56,6 +66,8 @@ const bodyLength = 8
 /** Both ends of one run and the packets between them. */
 export class Dialogue {
   readonly derived: Array<Uint8Array> = []
+  /** Packet keys of both ends that are not over. */
+  readonly unreleased = new Set<PacketKey>()
   readonly senderDrew: Array<Uint8Array> = []
   readonly receiverDrew: Array<Uint8Array> = []
   readonly run: Id64 = 0x0102030405060708n
@@ -74,7 +86,7 @@ export class Dialogue {
     const peer = keyPair(nodeSuite, seededEntropy(seed + 1))
     this.pair = { sender: own.publicKey, receiver: peer.publicKey }
     this.secret0 = staticSecret(nodeSuite, own.privateKey, peer.publicKey, this.pair)!
-    const suite = recordingSuite(this.derived)
+    const suite = recordingSuite(this.derived, this.unreleased)
     const common = { suite, pair: this.pair, run: this.run }
     this.sender = new SenderEpochs({
       ...common,
