@@ -1,6 +1,6 @@
 /**
  * Two machines: two network namespaces with a wire between them, made and removed here. A file goes from one to the
- * other, with the commands of the README.
+ * other, with the commands of the README; over a narrow wire, in datagrams that the sender's kernel has not cut.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
@@ -29,6 +29,23 @@ class TwoMachines {
       ip("-n", space, "link", "set", device, "up")
       ip("-n", space, "link", "set", "lo", "up")
     }
+  }
+
+  /** A wire that carries less than the longest datagrams: those are 1,452 B behind 28 B or 48 B of headers. */
+  narrow(bytes: number): void {
+    ip("-n", this.a, "link", "set", "plv0", "mtu", String(bytes))
+    ip("-n", this.b, "link", "set", "plv1", "mtu", String(bytes))
+  }
+
+  /** Datagrams that the kernel of `a` has cut, of both families. */
+  get cut(): number {
+    const read = (file: string) => execFileSync("ip", ["netns", "exec", this.a, "cat", `/proc/net/${file}`]).toString()
+    const [names, counts] = /^Ip: .*FragOKs.*\nIp: .*$/m
+      .exec(read("snmp"))![0]
+      .split("\n")
+      .map((row) => row.split(" "))
+    const six = /^Ip6FragOKs\s+(\d+)/m.exec(read("snmp6"))?.[1] ?? 0
+    return Number(counts![names!.indexOf("FragOKs")]) + Number(six)
   }
 
   down(): void {
@@ -61,6 +78,34 @@ describe.runIf(canMakeNamespaces())("two machines", () => {
         const sent = await inside(machines.a, scenario.sendArguments(`${to}:4600`, file)).ended
         assert.strictEqual(sent.code, 0, sent.errors)
         assert.strictEqual(`${scenario.inboxLines().join("\n")}\n`, readFileSync(file, "utf8"))
+      } finally {
+        await scenario.close()
+        machines.down()
+      }
+    })
+  }
+
+  for (const [path, environment, to] of [
+    ["the path of this machine", [], "10.99.0.2"],
+    ["node:dgram", ["PURE_LINK_NATIVE=off"], "10.99.0.2"],
+    ["node:dgram, over IPv6", ["PURE_LINK_NATIVE=off"], "[fd99::2]"]
+  ] as const) {
+    it(`nothing is cut on a narrow wire (spec §3.1): ${path}`, async () => {
+      const machines = new TwoMachines()
+      const scenario = new Scenario()
+      try {
+        machines.up()
+        machines.narrow(1_300)
+        const inside = (space: string, args: ReadonlyArray<string>) => {
+          const command = ["netns", "exec", space, "env", ...environment, process.execPath, program, ...args]
+          return scenario.start("ip", command)
+        }
+        const serving = inside(machines.b, scenario.serveArguments({ host: "[::]", port: 4600 }))
+        await serving.event("listening")
+        const sent = await inside(machines.a, scenario.sendArguments(`${to}:4600`, file)).ended
+        assert.strictEqual(sent.code, 0, sent.errors)
+        assert.strictEqual(`${scenario.inboxLines().join("\n")}\n`, readFileSync(file, "utf8"))
+        assert.strictEqual(machines.cut, 0)
       } finally {
         await scenario.close()
         machines.down()

@@ -29,6 +29,7 @@ class ScriptedSocket implements OpenSocket {
   readonly counters = { sent: 0, received: 0, sendErrors: 0, receiveErrors: 0, receiveDrops: 0, rebinds: 0 }
   readonly errorCodes = new Map<string, number>()
   readonly buffers = { receive: 0, send: 0 }
+  readonly dontFragment = true
   onReadable: (() => void) | undefined
   readonly died: Effect.Effect<never, SocketError>
   waiting: Array<{ readonly bytes: Uint8Array; readonly from: Address }> = []

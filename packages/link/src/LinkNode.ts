@@ -159,11 +159,17 @@ const openNode = Effect.fnUntraced(function* (options: NodeOptions) {
       fail: failNode,
       failed: Deferred.await(failed),
       guard,
-      policies,
+      policies: driver.socket?.dontFragment === false ? withCuts(policies) : policies,
       trace: options.trace ?? silentTrace,
       wake: loop.wake
     }
   })
+})
+
+/** Path MTU discovery hears that a probe would prove nothing, as the socket cannot keep datagrams whole (spec §14.8). */
+const withCuts = (policies: PolicyMakers): PolicyMakers => ({
+  ...policies,
+  pathMtu: { make: (options) => policies.pathMtu.make({ ...options, mayBeCut: true }) }
 })
 
 /**

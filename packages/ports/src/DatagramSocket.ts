@@ -36,6 +36,11 @@ export interface OpenSocket {
   /** Room for waiting datagrams in the system's buffers, as granted: it may be less than what was asked for. */
   readonly buffers: { readonly receive: Bytes; readonly send: Bytes }
   /**
+   * Whether each datagram goes whole or not at all (DF). Where not, the system cuts what is longer than it believes the
+   * path to carry, and that one of some length arrives says nothing about the path (spec §14.8).
+   */
+  readonly dontFragment: boolean
+  /**
    * Sends `count` datagrams to one destination: datagram `i` is `slab[i * stride, i * stride + lengths[i])`. The bytes
    * are taken before it returns. It never throws: what the system refuses counts in `sendErrors` and is lost, for this
    * destination only.

@@ -9,8 +9,7 @@ import { LossDetection } from "./loss/LossDetection.ts"
 import { PacedBucket } from "./pacing/pacedBucket.ts"
 import { Pacing } from "./pacing/Pacing.ts"
 import { BlackHole } from "./pathMtu/blackHole.ts"
-import { Discovery } from "./pathMtu/discovery.ts"
-import { PathMtu } from "./pathMtu/PathMtu.ts"
+import { discoverPathMtu, PathMtu } from "./pathMtu/PathMtu.ts"
 import { everyLossCounts, LossResponse } from "./response/LossResponse.ts"
 import { noCopies, TailRedundancy } from "./tail/TailRedundancy.ts"
 
@@ -56,7 +55,7 @@ const defaults: PolicyMakers = {
   lossResponse: everyLossCounts,
   episodeJudgement: { make: () => new AllOrNothing() },
   pacing: { make: (options) => new PacedBucket(options) },
-  pathMtu: { make: ({ datagramSize }) => new Discovery(datagramSize, new BlackHole()) },
+  pathMtu: { make: (options) => discoverPathMtu(options, new BlackHole()) },
   tailRedundancy: noCopies
 }
 

@@ -88,6 +88,10 @@ export class NativeSocket implements SupervisedSocket {
     return this.#buffers
   }
 
+  get dontFragment(): boolean {
+    return this.#handle.capabilities().dontFragment
+  }
+
   get errorCodes(): ReadonlyMap<string, number> {
     const codes = new Map<string, number>()
     this.#handle.counters(this.#table)

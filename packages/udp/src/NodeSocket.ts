@@ -36,6 +36,8 @@ export class NodeSocket implements SupervisedSocket {
   }
   readonly errorCodes = new Map<string, number>()
   readonly buffers: { readonly receive: Bytes; readonly send: Bytes }
+  /** Node has no option for it, and Linux by itself sets DF only on what fits the path that it knows (docs/errno.md). */
+  readonly dontFragment = false
   readonly died: Effect.Effect<never, SocketError>
   readonly #family: Family
   readonly #supervisor: Supervisor

@@ -357,6 +357,7 @@ describe.skipIf(!hasAddon)("kernels that refuse what the socket asks for", () =>
     return run({}, function* (a, b) {
       const { segments, gro, dontFragment, packetInfo } = a.capabilities
       assert.deepStrictEqual([segments, gro, dontFragment, packetInfo], [0, false, false, false])
+      assert.isFalse(a.dontFragment)
       assert.isAbove(a.buffers.receive, 0)
       sendNumbered(a, b.local, 0, 64, 1_452)
       assert.deepStrictEqual(yield* numbers(b, 64), range(0, 64))

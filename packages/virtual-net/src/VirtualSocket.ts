@@ -26,6 +26,8 @@ export class VirtualSocket implements OpenSocket, Endpoint {
   readonly counters: SocketCounters = noCounts()
   readonly errorCodes = new Map<string, number>()
   readonly buffers: { readonly receive: Bytes; readonly send: Bytes }
+  /** A narrow link swallows what is too long for it. */
+  readonly dontFragment = true
   readonly #died = Deferred.makeUnsafe<never, SocketError>()
   readonly died = Deferred.await(this.#died)
   readonly #ground: SocketGround

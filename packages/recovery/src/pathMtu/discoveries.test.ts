@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { type Bytes, type Micros, never, type PacketNumber } from "@pure-link/wire"
 import * as Effect from "effect/Effect"
 import { between } from "../../test/random.ts"
+import { Policies } from "../policies.ts"
 import { PathMtu } from "./PathMtu.ts"
 import type { PathMtuDiscovery } from "./PathMtuDiscovery.ts"
 
@@ -14,7 +15,8 @@ const makerOf = (layer: (typeof PathMtu)["layerDiscovery"]) => Effect.runSync(Ef
 const discoveries = [
   ["discovery", makerOf(PathMtu.layerDiscovery)],
   ["discovery without black holes", makerOf(PathMtu.layerWithoutBlackHoles)],
-  ["fixed size", makerOf(PathMtu.layerFixed)]
+  ["fixed size", makerOf(PathMtu.layerFixed)],
+  ["the default", Policies.defaults.pathMtu.make]
 ] as const
 const discovering = (datagramSize: Bytes = small): PathMtuDiscovery => discoveries[0][1]({ datagramSize })
 
@@ -130,6 +132,16 @@ for (const [name, make] of discoveries) {
       const path = make({ datagramSize: large })
       path.handleRoundTrip(second)
       assert.strictEqual(path.probeAt, never)
+    })
+  })
+}
+
+for (const [name, make] of discoveries) {
+  describe(`${name}: a system that may cut datagrams`, () => {
+    it("has no probe believed: the size to begin with stays (spec §14.8)", () => {
+      const path = make({ datagramSize: small, mayBeCut: true })
+      path.handleRoundTrip(second)
+      assert.deepStrictEqual([path.probeAt, path.datagramSize, path.name], [never, small, "fixed"])
     })
   })
 }
