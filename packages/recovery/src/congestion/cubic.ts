@@ -12,8 +12,11 @@ import { boundWindow, initialWindow } from "./CongestionController.ts"
 
 /** RFC 9438 §4.6: a reduction leaves this part of the window. */
 const reductionFactor = 0.7
-/** RFC 9438 §4.1: C, in datagrams per second cubed. */
-const steepness = 0.4
+/**
+ * C, in datagrams per second cubed: 0.4 in RFC 9438 §4.1. Beside jitter TCP reduces twice in some overflows, and what it leaves is
+ * to be taken slowly enough for it to come back (spec §14.4).
+ */
+const steepness = 0.3
 /**
  * The estimate grows by this many datagrams per round trip, 0.53: before the former maximum as RFC 9438 §4.3 has it, and
  * beyond it too, where that has 1 (spec §14.4).
