@@ -39,7 +39,7 @@ const flags = {
   size: { value: "BYTES", help: "of every record" },
   seconds: { value: "S", help: "each measurement takes so long (2)" },
   count: { value: "N", help: "or so many records" },
-  "warm-up": { value: "S", help: "before it (1)" },
+  "warm-up": { value: "S", help: "before it, until what runs is compiled (15)" },
   floor: { help: "the floor loop in alternation, and the ratio to it" },
   alternations: { value: "N", help: "measurements of each (5 with --floor, else 1)" },
   profile: { value: "FOLDER", help: "a V8 CPU profile of each end; costs time itself" },
@@ -47,6 +47,8 @@ const flags = {
   ...jsonFlag
 }
 
+/** V8 compiles for so long what runs once per batch, in threads whose time counts (docs/bench.md). */
+const warmUpSeconds = 15
 /** What has to go through before it counts; records that are shorter than so much count as long. */
 const warmUpBytes = 67_108_864
 const leastCounted = 61
@@ -61,7 +63,7 @@ const read = (given: GivenFlags): CpuOptions => {
     size,
     platform: readPlatform(given),
     window: {
-      warmUpSeconds: given.number("warm-up", { least: 0, most: 600 }) ?? 1,
+      warmUpSeconds: given.number("warm-up", { least: 0, most: 600 }) ?? warmUpSeconds,
       warmUpRecords: Math.ceil(warmUpBytes / Math.max(size, leastCounted)),
       ...(count === undefined ? { seconds: given.number("seconds", secondsBounds) ?? 2 } : { count })
     },
