@@ -13,8 +13,8 @@ import { boundWindow, initialWindow } from "./CongestionController.ts"
 /** RFC 9438 §4.6: a reduction leaves this part of the window. */
 const reductionFactor = 0.7
 /**
- * C, in datagrams per second cubed: 0.4 in RFC 9438 §4.1. Beside jitter TCP reduces twice in some overflows, and what it leaves is
- * to be taken slowly enough for it to come back (spec §14.4).
+ * C, in datagrams per second cubed: 0.4 in RFC 9438 §4.1. Beside jitter TCP reduces twice in some overflows, and what it
+ * leaves is to be taken slowly enough for it to come back (spec §14.4).
  */
 const steepness = 0.3
 /**
