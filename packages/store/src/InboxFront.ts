@@ -301,7 +301,7 @@ const isPosition = (position: number): boolean => Number.isSafeInteger(position)
 /** The bytes of a batch, whose sizes must add up to them. */
 const assertBatch = ({ bytes, first, sizes }: RecordBatch): number => {
   let total = 0
-  for (const size of sizes) total += size
+  for (let i = 0; i < sizes.length; i++) total += sizes[i]!
   assert(total === bytes.length, `sizes from record ${first} on add up to ${total} B, not to ${bytes.length} B`)
   return total
 }

@@ -204,7 +204,9 @@ export const makeOutbox = Effect.fnUntraced(function* (
         const counted = countedBytes(chunk)
         if (from !== undefined) assertProducer(from)
         let total = 0
-        for (const size of sizes) {
+        // By index, here and in the inbox: there is a size for each record, and an iterator costs ten times as much.
+        for (let i = 0; i < sizes.length; i++) {
+          const size = sizes[i]!
           if (size > longestRecord) return Effect.fail(new RecordTooLong({ bytes: size, limit: longestRecord }))
           total += size
         }
