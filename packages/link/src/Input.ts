@@ -227,13 +227,13 @@ const read = <B extends { readonly end: number }, E>(
     Effect.gen(function* () {
       const mayHaveMore = Latch.makeUnsafe(false)
       let failure: NodeFailed | undefined
-      const wake = (why?: NodeFailed) =>
-        Effect.sync(() => {
-          failure = why
-          mayHaveMore.openUnsafe()
-        })
-      yield* Effect.forkScoped(Stream.runForEach(inbox.grown(input), () => wake(failure)))
-      yield* Effect.forkScoped(Effect.catch(failed, wake))
+      const wake = Effect.sync(() => mayHaveMore.openUnsafe())
+      const fail = (why: NodeFailed) => {
+        failure = why
+        return wake
+      }
+      yield* Effect.forkScoped(Stream.runForEach(inbox.grown(input), () => wake))
+      yield* Effect.forkScoped(Effect.catch(failed, fail))
       let after = position
       const pull: Pull.Pull<readonly [B], E | StoreError | NodeFailed> = Effect.suspend(() => {
         mayHaveMore.closeUnsafe()

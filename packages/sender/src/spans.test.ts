@@ -101,6 +101,7 @@ describe("the record queue", () => {
           const record = all[number - 7]!
           assert.strictEqual(queue.lengthOf(number), record.length)
           for (let offset = 0; offset <= record.length; offset++) {
+            queue.expect(queue.first + ((31 * offset + number) % (queue.records + 2)))
             assert.strictEqual(queue.recordAt(queue.positionOf(number) + offset), number)
             const rest = new Uint8Array(record.length - offset)
             queue.copy(number, offset, rest.length, rest, 0)

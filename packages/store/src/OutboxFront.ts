@@ -235,11 +235,14 @@ export const makeOutbox = Effect.fnUntraced(function* (
         removed = n
         lives = livesFrom(lives, removed)
         if (!removalIsDue()) return Effect.void
-        if (engine.transactNow === undefined || !line.isIdle) wake.openUnsafe()
-        else {
-          const group = groupOf([])
-          adopt(engine.transactNow(group), group)
+        const { transactNow } = engine
+        if (transactNow !== undefined && line.isIdle) {
+          return line.atOnce(() => {
+            const group = groupOf([])
+            adopt(transactNow(group), group)
+          })
         }
+        wake.openUnsafe()
         return Effect.void
       }),
     ...(engine.ended && { ended: engine.ended })

@@ -25,6 +25,7 @@ export class WaitingLine<Item, A> {
   /** In order; one leaves without a look at the others. */
   readonly #places = new Set<Place<Item, A>>()
   readonly #taken = new Set<Place<Item, A>>()
+  #isTurning = false
   /** Why the line is closed, once it is. */
   #closed: StoreError | undefined
 
@@ -65,9 +66,9 @@ export class WaitingLine<Item, A> {
     })
   }
 
-  /** Nobody waits, and nobody's transaction is under way. */
+  /** Nobody waits, and no transaction is under way. */
   get isIdle(): boolean {
-    return this.#places.size === 0 && this.#taken.size === 0 && this.#closed === undefined
+    return !this.#isTurning && this.#places.size === 0 && this.#taken.size === 0 && this.#closed === undefined
   }
 
   /** What takes effect without waiting: an error of the code is a typed one here, too. */
@@ -75,7 +76,7 @@ export class WaitingLine<Item, A> {
     try {
       return Effect.succeed(act())
     } catch (error) {
-      return Effect.fail(this.#defectError(Cause.die(error)))
+      return Effect.fail(this.#defectError(Cause.die(error), "it is not known what was written"))
     }
   }
 
@@ -113,12 +114,18 @@ export class WaitingLine<Item, A> {
    * closed then, so that nobody waits for a turn that does not come.
    */
   run(wake: Latch.Latch, turn: Effect.Effect<boolean>): Effect.Effect<never> {
-    const turns: Effect.Effect<never> = Effect.gen(function* () {
+    const turns: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
       for (;;) {
         yield* wake.await
         yield* Effect.yieldNow // whoever is ready to join shares this transaction
         wake.closeUnsafe()
-        while (yield* turn) yield* Effect.yieldNow
+        for (;;) {
+          this.#isTurning = true
+          const hasDone = yield* turn
+          this.#isTurning = false
+          if (!hasDone) break
+          yield* Effect.yieldNow
+        }
       }
     })
     return Effect.onError(turns, (cause) => Effect.sync(() => this.close(this.errorOf(cause))))
@@ -128,15 +135,14 @@ export class WaitingLine<Item, A> {
   errorOf(cause: Cause.Cause<StoreError>): StoreError {
     const failure = Cause.findErrorOption(cause)
     if (Option.isSome(failure)) return failure.value
-    return Cause.hasInterruptsOnly(cause) ? this.closedError() : this.#defectError(cause)
+    return Cause.hasInterruptsOnly(cause) ? this.closedError() : this.#defectError(cause, "nothing was written")
   }
 
-  /** Nothing was done, for the reason that this cause has. */
-  #defectError(cause: Cause.Cause<unknown>): StoreError {
+  #defectError(cause: Cause.Cause<unknown>, outcome: string): StoreError {
     return new StoreError({
       reason: "failed",
       file: this.#file,
-      detail: `nothing was written because of an error of Pure Link itself: ${Cause.pretty(cause)}`,
+      detail: `${outcome} because of an error of Pure Link itself: ${Cause.pretty(cause)}`,
       remedy: "open the store again, and report it"
     })
   }
