@@ -415,6 +415,7 @@ const nothingFrom = (first: RecordNumber): RecordBatch => ({
 
 /** The first records of a batch, at least one, while they fit what is wanted. */
 const headOf = (batch: RecordBatch, wanted: Wanted): RecordBatch => {
+  if (batch.sizes.length <= wanted.records && batch.bytes.length <= wanted.bytes) return batch
   let bytes = 0
   let records = 0
   while (records < batch.sizes.length) {
