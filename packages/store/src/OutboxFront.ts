@@ -150,14 +150,22 @@ export const makeOutbox = Effect.fnUntraced(function* (
     })
   )
 
-  /** Appends at once where that is possible, else in its turn. */
-  const carryOut = (chunk: Chunk): Effect.Effect<RecordNumber, StoreError> => {
+  /** What commits a transaction at once; undefined where that is not possible, or somebody is before it. */
+  const committing = (): ((chunks: ReadonlyArray<Chunk>) => void) | undefined => {
     const { transactNow } = engine
-    const waits = !line.isIdle || heldBytes() + chunk.counted > limitBytes
-    if (transactNow === undefined || waits) return line.join(chunk)
-    return line.atOnce(() => {
-      const group = groupOf([chunk])
+    if (transactNow === undefined || !line.isIdle) return undefined
+    return (chunks) => {
+      const group = groupOf(chunks)
       adopt(transactNow(group), group)
+    }
+  }
+
+  /** Appends at once where that is possible and there is room, else in its turn. */
+  const carryOut = (chunk: Chunk): Effect.Effect<RecordNumber, StoreError> => {
+    const commit = committing()
+    if (commit === undefined || heldBytes() + chunk.counted > limitBytes) return line.join(chunk)
+    return line.atOnce(() => {
+      commit([chunk])
       return count(chunk)
     })
   }
@@ -235,13 +243,8 @@ export const makeOutbox = Effect.fnUntraced(function* (
         removed = n
         lives = livesFrom(lives, removed)
         if (!removalIsDue()) return Effect.void
-        const { transactNow } = engine
-        if (transactNow !== undefined && line.isIdle) {
-          return line.atOnce(() => {
-            const group = groupOf([])
-            adopt(transactNow(group), group)
-          })
-        }
+        const commit = committing()
+        if (commit !== undefined) return line.atOnce(() => commit([]))
         wake.openUnsafe()
         return Effect.void
       }),
